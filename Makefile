@@ -1,0 +1,36 @@
+# Everything a newcomer or CI needs: only Python (3.11 or newer), pip and make are assumed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: help demo test check lint types clean
+
+help:
+	@echo "make demo   run the travel concierge"
+	@echo "make test   run the tests"
+	@echo "make check  ruff, mypy --strict and the tests: what CI runs"
+
+# Reinstalled only when pyproject.toml changed.
+$(STAMP): pyproject.toml
+	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
+	@echo "installing into $(VENV) (once; about a minute)"
+	@$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $(STAMP)
+
+demo: $(STAMP)
+	@$(BIN)/python examples/travel_concierge.py
+
+test: $(STAMP)
+	@$(BIN)/python -m pytest -n 2
+
+lint: $(STAMP)
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+
+types: $(STAMP)
+	@$(BIN)/mypy
+
+check: lint types test
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache

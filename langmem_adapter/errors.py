@@ -1,0 +1,71 @@
+"""Every error this package raises on purpose.
+
+MemoryAdapterError
+├── InvalidInput (ValueError)          an argument that cannot be used; says which, and its value
+│   ├── MissingUser                    no user id where one is needed
+│   └── UnknownTopic                   a topic nobody registered
+├── MemoryNotFound (KeyError)          no such memory for this user (also: it is somebody else's)
+├── Conflict                           another writer kept winning; nothing was written
+└── StoreError                         the database under a store
+    ├── StoreClosed
+    ├── StoreReadOnly (PermissionError)
+    ├── StoreFull (OSError)
+    ├── StoreCorrupt
+    ├── StoreTooNew                    written by a newer version of this package
+    └── EmbedderMismatch (ValueError)  the file was built with another embedder
+"""
+
+
+class MemoryAdapterError(Exception):
+    """Base of every error raised by this package."""
+
+
+class InvalidInput(MemoryAdapterError, ValueError):
+    """An argument that cannot be used; the message names it, its value and what to do."""
+
+
+class MissingUser(InvalidInput):
+    """No user id was given where memories belong to a user."""
+
+
+class UnknownTopic(InvalidInput):
+    """A topic that is not registered with this Memory."""
+
+
+class MemoryNotFound(MemoryAdapterError, KeyError):
+    """No memory of this id belongs to this user; the same answer for a stranger's id and an unknown one."""
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
+
+
+class Conflict(MemoryAdapterError):
+    """Other writers changed the owner's memories each time we tried to commit; nothing was written."""
+
+
+class StoreError(MemoryAdapterError):
+    """The database under a store could not do what was asked."""
+
+
+class StoreClosed(StoreError):
+    """The store was closed before this call."""
+
+
+class StoreReadOnly(StoreError, PermissionError):
+    """The database file cannot be written; reads still work."""
+
+
+class StoreFull(StoreError, OSError):
+    """No room to write; nothing of this write was kept and old data is readable."""
+
+
+class StoreCorrupt(StoreError):
+    """The file is damaged or is not a memory database; it was left as it is."""
+
+
+class StoreTooNew(StoreError):
+    """The file was written by a newer version of this package; upgrade the package to open it."""
+
+
+class EmbedderMismatch(StoreError, ValueError):
+    """The stored vectors come from another embedder; open with that one, or `reindex()`."""

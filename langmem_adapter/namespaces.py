@@ -1,0 +1,83 @@
+"""Ids → namespace labels and back: the one place that decides where an owner's data lies.
+
+    ("memories", app, "user", <user>, "facts")                        what is known about a user
+    ("memories", app, "user", <user>, "session", <thread>, "facts")   … within one thread
+    ("memories", app, "user", <user>, "agent", <agent>, "facts")      … by one agent
+    ("memories", app, "team", <team>, "facts")                        explicit shares
+    ("memories", app, "app", "facts")                                 deliberately global
+
+and beside `facts` the closing labels `turns`, `summaries`, `receipts`. An id becomes a label of `[a-z0-9-]`:
+letters a–z and digits stay, every other byte of its UTF-8 becomes `-` and two hex digits. That is reversible and
+collision-free even where a database compares without case (`A` → `-41`) or takes wildcards (`u%` → `u-25`).
+"""
+
+import re
+from typing import Literal
+
+from langmem_adapter.errors import InvalidInput, MissingUser
+from langmem_adapter.records import Scope
+
+Namespace = tuple[str, ...]
+Kind = Literal["facts", "turns", "summaries", "receipts"]
+
+MAX_ID_BYTES = 512
+_PLAIN = re.compile(r"[a-z0-9]+\Z")
+
+
+def escape(value: str, *, what: str = "id") -> str:
+    """The label of an id. Empty, blank, overlong or non-string ids raise InvalidInput (MissingUser for users)."""
+    error = MissingUser if what == "user_id" else InvalidInput
+    if not isinstance(value, str):
+        raise error(f"{what} must be a str, got {type(value).__name__}: {value!r:.80}")
+    if not value.strip():
+        raise error(f"{what} is empty ({value!r}); an empty id never means everybody, pass the real one")
+    if _PLAIN.match(value) and len(value) <= MAX_ID_BYTES:
+        return value
+    try:
+        raw = value.encode()
+    except UnicodeEncodeError as e:
+        raise error(f"{what} is not valid Unicode: {value!r:.80}") from e
+    if len(raw) > MAX_ID_BYTES:
+        raise error(f"{what} has {len(raw)} bytes, at most {MAX_ID_BYTES} are allowed")
+    return "".join(chr(b) if chr(b) in "abcdefghijklmnopqrstuvwxyz0123456789" else f"-{b:02x}" for b in raw)
+
+
+def unescape(label: str) -> str:
+    """The id of a label made by `escape`."""
+    return re.sub(rb"-([0-9a-f]{2})", lambda m: bytes([int(m[1], 16)]), label.encode()).decode()
+
+
+def user_root(app_name: str, user_id: str) -> Namespace:
+    """The prefix of everything that belongs to one user."""
+    return ("memories", escape(app_name, what="app_name"), "user", escape(user_id, what="user_id"))
+
+
+def namespace(
+    kind: Kind,
+    *,
+    app_name: str,
+    user_id: str | None = None,
+    scope: Scope = "user",
+    session_id: str | None = None,
+    agent_id: str | None = None,
+    team_id: str | None = None,
+) -> Namespace:
+    """The namespace of one kind of item in one scope; the ids that the scope needs must be given."""
+    if scope == "app":
+        return ("memories", escape(app_name, what="app_name"), "app", kind)
+    if scope == "team":
+        return (
+            "memories",
+            escape(app_name, what="app_name"),
+            "team",
+            escape(team_id or "", what="team_id"),
+            kind,
+        )
+    root = user_root(app_name, user_id if user_id is not None else "")
+    if scope == "user":
+        return (*root, kind)
+    if scope == "session":
+        return (*root, "session", escape(session_id or "", what="session_id"), kind)
+    if scope == "agent":
+        return (*root, "agent", escape(agent_id or "", what="agent_id"), kind)
+    raise InvalidInput(f"scope must be user, session, agent, team or app, got {scope!r}")

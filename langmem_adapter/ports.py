@@ -1,0 +1,129 @@
+"""The IO a step may do, its sync and its async port, and `run`.
+
+A step is written once, as `async def step(io: IO, …)`, and awaits nothing but `io`. With `SyncPort` its awaits
+never suspend, so `run` finishes it in one `send`; with `AsyncPort` the same step is an ordinary coroutine.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from langgraph.store.base import PutOp
+
+from langmem_adapter.namespaces import Namespace
+
+T = TypeVar("T")
+Q = TypeVar("Q")
+A = TypeVar("A")
+
+
+@dataclass(frozen=True, slots=True)
+class Ask(Generic[Q, A]):
+    """Something outside that answers questions (an extractor, a chat model): its sync and its async form.
+
+    Without an async form the async port asks the sync one in a thread.
+    """
+
+    sync: Callable[[Q], A]
+    native: Callable[[Q], Awaitable[A]] | None = None
+
+
+class ConditionalStore(Protocol):
+    """What a port needs of a store: reads with versions and commits that check them (see `stores.base`)."""
+
+    def read(self, ops: Sequence[Any], *, versions: Sequence[Namespace] = ()) -> tuple[list[Any], dict[Namespace, int]]:
+        """Results of the ops, and the version of each named namespace as of the same moment."""
+
+    def commit(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int]) -> None:
+        """All puts, or Conflict and none, if a namespace is no longer at the version expected."""
+
+    async def aread(
+        self, ops: Sequence[Any], *, versions: Sequence[Namespace] = ()
+    ) -> tuple[list[Any], dict[Namespace, int]]:
+        """`read`, without blocking the event loop."""
+
+    async def acommit(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int]) -> None:
+        """`commit`, without blocking the event loop; a cancelled one either happened or did not."""
+
+
+class IO(Protocol):
+    """All that a step may do to the world."""
+
+    async def read(
+        self, ops: Sequence[Any], *, versions: Sequence[Namespace] = ()
+    ) -> tuple[list[Any], dict[Namespace, int]]:
+        """Run store ops (and `RankOp`); results in order, with the versions of the named namespaces."""
+
+    async def commit(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int]) -> None:
+        """Apply all puts, or raise Conflict having applied none."""
+
+    async def ask(self, ask: Ask[Q, A], question: Q) -> A:
+        """One answer."""
+
+    async def ask_all(self, ask: Ask[Q, A], questions: Sequence[Q]) -> list[A]:
+        """One answer each, in order; asked concurrently where the port can."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+
+
+class SyncPort:
+    """IO by blocking calls; its coroutines never suspend."""
+
+    def __init__(self, store: ConditionalStore, sleep: Callable[[float], None]) -> None:
+        self._store = store
+        self._sleep = sleep
+
+    async def read(
+        self, ops: Sequence[Any], *, versions: Sequence[Namespace] = ()
+    ) -> tuple[list[Any], dict[Namespace, int]]:
+        return self._store.read(ops, versions=versions)
+
+    async def commit(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int]) -> None:
+        self._store.commit(puts, expect=expect)
+
+    async def ask(self, ask: Ask[Q, A], question: Q) -> A:
+        return ask.sync(question)
+
+    async def ask_all(self, ask: Ask[Q, A], questions: Sequence[Q]) -> list[A]:
+        return [ask.sync(q) for q in questions]
+
+    async def sleep(self, seconds: float) -> None:
+        self._sleep(seconds)
+
+
+class AsyncPort:
+    """IO that never blocks the event loop."""
+
+    def __init__(self, store: ConditionalStore) -> None:
+        self._store = store
+
+    async def read(
+        self, ops: Sequence[Any], *, versions: Sequence[Namespace] = ()
+    ) -> tuple[list[Any], dict[Namespace, int]]:
+        return await self._store.aread(ops, versions=versions)
+
+    async def commit(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int]) -> None:
+        await self._store.acommit(puts, expect=expect)
+
+    async def ask(self, ask: Ask[Q, A], question: Q) -> A:
+        if ask.native is not None:
+            return await ask.native(question)
+        return await asyncio.to_thread(ask.sync, question)
+
+    async def ask_all(self, ask: Ask[Q, A], questions: Sequence[Q]) -> list[A]:
+        return list(await asyncio.gather(*(self.ask(ask, q) for q in questions)))
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+def run(step: Coroutine[Any, Any, T]) -> T:
+    """The result of a step on a `SyncPort`; RuntimeError if it awaited anything that suspends."""
+    try:
+        step.send(None)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+    step.close()
+    raise RuntimeError(f"{step!r} suspended: a step may await only its io")

@@ -1,0 +1,281 @@
+"""The records that flow through the package: extract → consolidate → store → retrieve → inject.
+
+All are frozen pydantic models: a step takes records and returns new ones. Times are UTC-aware `datetime`s;
+confidences and importances are in [0, 1]; durations are in days.
+"""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+SourceType = Literal["bootstrapped", "user_explicit", "user_implicit", "tool_output"]
+Scope = Literal["user", "session", "agent", "team", "app"]
+Status = Literal["active", "contested", "quarantined", "superseded", "retracted"]
+Action = Literal["CREATE", "UPDATE", "MERGE", "NOOP", "CONTEST", "RETRACT"]
+Band = Literal["high", "medium", "low"]
+
+
+def _utc(value: datetime) -> datetime:
+    if value.tzinfo is None:
+        raise ValueError(f"a time needs a time zone, got {value!r}; use datetime.now(timezone.utc)")
+    return value.astimezone(UTC)
+
+
+Utc = Annotated[datetime, AfterValidator(_utc)]
+Unit = Annotated[float, Field(ge=0.0, le=1.0)]
+
+
+class Frozen(BaseModel):
+    """Base of all records: immutable, and strict about unknown fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def change(self, **fields: Any) -> Self:
+        """A copy with these fields replaced (not validated again: the values come from our own steps)."""
+        return self.model_copy(update=fields)
+
+
+class Source(Frozen):
+    """One thing a record was derived from."""
+
+    source_type: SourceType
+    source_id: str
+    """Thread, form, CRM record, tool name …: what `forget_source` is given."""
+    at: Utc
+    confidence: Unit
+    """What this source asserted, before the cap of its type."""
+    excerpt: str = ""
+    """The words it rests on, as they stood in the message."""
+    message_id: str | None = None
+    role: Literal["support", "lineage"] = "support"
+    """`support`: asserts this very content. `lineage`: inherited from what the record replaced."""
+
+
+class HistoryEntry(Frozen):
+    """One thing that happened to a record: ids and codes only, never another record's text."""
+
+    at: Utc
+    action: str
+    """An `Action`, or EXPIRE, FLAG …"""
+    reason: str
+    """A reason code such as `corrected_by_person`."""
+    ids: tuple[str, ...] = ()
+    """The other records concerned."""
+    source_id: str | None = None
+
+
+class MemoryRecord(Frozen):
+    """One atomic fact, third person, self-contained: what was *said or reported*, not what is true."""
+
+    memory_id: str
+    seq: int
+    """Monotonic per owner; order never depends on a clock."""
+    content: str
+    kind: str = "fact"
+    user_id: str | None = None
+    app_name: str = "default"
+    scope: Scope = "user"
+    session_id: str | None = None
+    agent_id: str | None = None
+    subject: str = "user"
+    """Whom it is about: `user`, or a person or pet the user named."""
+    topic: str = "general"
+    slot: str = ""
+    value: str = ""
+    category: str | None = None
+    importance: Unit = 0.5
+    half_life_days: float = Field(default=180.0, gt=0)
+    confidence: Unit
+    sources: tuple[Source, ...]
+    created_at: Utc
+    updated_at: Utc
+    confirmed_at: Utc
+    valid_from: Utc | None = None
+    valid_to: Utc | None = None
+    expires_at: Utc | None = None
+    invalidated_at: Utc | None = None
+    superseded_by: str | None = None
+    supersedes: tuple[str, ...] = ()
+    contests: str | None = None
+    contested_by: tuple[str, ...] = ()
+    status: Status = "active"
+    needs_regeneration: bool = False
+    entities: tuple[str, ...] = ()
+    history: tuple[HistoryEntry, ...] = ()
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+    def decayed_confidence(self, now: datetime) -> float:
+        """Confidence at `now`: halved every `half_life_days` since somebody last confirmed the fact."""
+        age_days = max(0.0, (now - self.confirmed_at).total_seconds() / 86_400)
+        return float(self.confidence * 0.5 ** (age_days / self.half_life_days))
+
+    def is_active(self, now: datetime) -> bool:
+        """Whether it is believed at `now`: status `active` and not expired."""
+        return self.status == "active" and (self.expires_at is None or self.expires_at > now)
+
+
+class Candidate(Frozen):
+    """What an extractor proposes: not yet a record, and not yet believed."""
+
+    content: str
+    """Third person, self-contained: "The user follows a vegetarian diet."."""
+    intent: Literal["assert", "retract"] = "assert"
+    """`retract`: the speaker says that it no longer holds; `value` then names what ended ("" = whatever held)."""
+    topic: str = "general"
+    slot: str = ""
+    """What exactly it is about ("chinese food"); left empty for exclusive topics."""
+    value: str = ""
+    """What the slot holds ("vegetarian", "like"); equal values are the same fact."""
+    replaces: str | None = None
+    """The value it displaces on the topic, if the speaker named it ("switched from X to Y")."""
+    kind: str = "fact"
+    subject: str = "user"
+    source_type: SourceType = "user_explicit"
+    """What the words amount to; code may lower it, never raise it."""
+    excerpt: str = ""
+    message_id: str | None = None
+    confidence: Unit = 1.0
+    importance: Unit | None = None
+    """None: the topic's."""
+    valid_from: Utc | None = None
+    valid_to: Utc | None = None
+    expires_at: Utc | None = None
+    entities: tuple[str, ...] = ()
+
+
+class Operation(Frozen):
+    """What consolidation decided about one candidate.
+
+    UPDATE: `memory_id` is the new record, `target_id` the one it replaced. CONTEST: `memory_id` is the
+    challenger, `target_id` the incumbent. NOOP, MERGE and RETRACT: `memory_id` is the existing record (None if
+    there was nothing to do it to).
+    """
+
+    action: Action
+    memory_id: str | None
+    target_id: str | None = None
+    content: str
+    reason: str
+
+
+class Message(Frozen):
+    """One message of a conversation, its author already decided by code (see `extraction.origin`)."""
+
+    id: str
+    role: Literal["human", "tool", "assistant", "other"]
+    """`human`: typed by the user whose turn it is. `other`: system text, summaries, other people."""
+    text: str
+    name: str | None = None
+    """The tool's name for tool messages."""
+
+
+class Turn(Frozen):
+    """One human message and what came with it: what an extractor is given, and what the store keeps.
+
+    `status`: `pending` (written, not yet extracted) or `done`. When done, `candidates` and `operations` hold
+    what it led to; the texts stay only if it taught something.
+    """
+
+    turn_id: str
+    user_id: str
+    app_name: str = "default"
+    session_id: str | None = None
+    agent_id: str | None = None
+    at: Utc
+    messages: tuple[Message, ...] = ()
+    digest: str
+    """Hash of the human text: the same id with another digest is an edit."""
+    source_type: SourceType | None = None
+    """The caller's word for human messages; None: the extractor's."""
+    source_id: str
+    status: Literal["pending", "done"] = "pending"
+    candidates: tuple[Candidate, ...] = ()
+    operations: tuple[Operation, ...] = ()
+    dropped: dict[str, int] = Field(default_factory=dict)
+    """Reason code → how many proposals were refused before consolidation."""
+
+
+class Extraction(Frozen):
+    """What an extractor made of one turn; no candidates is a normal answer."""
+
+    candidates: tuple[Candidate, ...] = ()
+    dropped: dict[str, int] = Field(default_factory=dict)
+
+
+class Parts(Frozen):
+    """The unweighted parts of a score, each in [0, 1]; relevance is 0.0 where no query was asked."""
+
+    relevance: float
+    recency: float
+    importance: float
+    confidence: float
+    """Decayed confidence."""
+
+
+class Recalled(Frozen):
+    """One search hit."""
+
+    record: MemoryRecord
+    score: float
+    parts: Parts
+
+
+class Block(Frozen):
+    """The `<MEMORIES>` block as it goes to the model; `text` is "" when there is nothing to say."""
+
+    text: str
+    tokens: int
+    """By `count_tokens_approximately`."""
+    memory_ids: tuple[str, ...] = ()
+
+
+class Explanation(Frozen):
+    """Why a memory is believed: `Memory.why`. `str()` of it reads as prose."""
+
+    record: MemoryRecord
+    sources: tuple[Source, ...]
+    decisions: tuple[HistoryEntry, ...]
+    replaced: tuple[MemoryRecord, ...] = ()
+    replaced_by: MemoryRecord | None = None
+    contested_by: tuple[MemoryRecord, ...] = ()
+    contests: MemoryRecord | None = None
+    parts: Parts
+
+    def __str__(self) -> str:
+        r = self.record
+        lines = [f"{r.content}  [{r.status}, confidence {r.confidence:.2f}, now {self.parts.confidence:.2f}]"]
+        for s in self.sources:
+            role = "" if s.role == "support" else " (lineage: what it replaced rested on this)"
+            said = f' "{s.excerpt}"' if s.excerpt else ""
+            lines.append(f"  from {s.source_type} {s.source_id} on {s.at:%Y-%m-%d %H:%M}{said}{role}")
+        lines += [f"  replaced: {p.content}" for p in self.replaced]
+        if self.replaced_by is not None:
+            lines.append(f"  replaced by: {self.replaced_by.content}")
+        lines += [f"  contested by: {c.content}" for c in self.contested_by]
+        if self.contests is not None:
+            lines.append(f"  contests: {self.contests.content}")
+        lines += [f"  {h.at:%Y-%m-%d %H:%M} {h.action}: {h.reason}" for h in self.decisions]
+        return "\n".join(lines)
+
+
+class Place(Frozen):
+    """One place that an erasure must reach."""
+
+    name: str
+    state: Literal["done", "pending", "out_of_reach"]
+    count: int = 0
+    note: str = ""
+
+
+class Receipt(Frozen):
+    """What `forget_source` found and did."""
+
+    source_id: str
+    user_id: str
+    at: Utc
+    erased: tuple[str, ...] = ()
+    """Ids of records that rested only on the source; their text is gone."""
+    flagged: tuple[str, ...] = ()
+    """Ids of records that rest on other sources too: kept, marked `needs_regeneration`."""
+    places: tuple[Place, ...] = ()
