@@ -5,12 +5,14 @@ never suspend, so `run` finishes it in one `send`; with `AsyncPort` the same ste
 """
 
 import asyncio
+import random
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from langgraph.store.base import PutOp
 
+from langmem_adapter.errors import Conflict
 from langmem_adapter.namespaces import Namespace
 
 T = TypeVar("T")
@@ -117,6 +119,23 @@ class AsyncPort:
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+
+ATTEMPTS = 50
+"""How often a conditional commit is tried before its Conflict is raised."""
+
+
+async def retried(io: IO, attempt: Callable[[], Awaitable[T]]) -> T:
+    """The result of a read-decide-commit, made again with jitter while other writers win; then Conflict."""
+    for n in range(ATTEMPTS):
+        try:
+            return await attempt()
+        except Conflict:
+            if n == ATTEMPTS - 1:
+                raise
+            # Full jitter: writers that collided must not meet again.
+            await io.sleep(random.uniform(0, min(0.5, 0.005 * 2**n)))
+    raise AssertionError("unreachable")
 
 
 def run(step: Coroutine[Any, Any, T]) -> T:

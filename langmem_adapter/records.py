@@ -178,8 +178,12 @@ class Turn(Frozen):
     """
 
     turn_id: str
-    user_id: str
+    seq: int = 0
+    """Order of arrival within the owner's turns."""
+    user_id: str | None
+    """None only for application-wide facts."""
     app_name: str = "default"
+    scope: Scope = "user"
     session_id: str | None = None
     agent_id: str | None = None
     at: Utc
@@ -194,6 +198,8 @@ class Turn(Frozen):
     operations: tuple[Operation, ...] = ()
     dropped: dict[str, int] = Field(default_factory=dict)
     """Reason code → how many proposals were refused before consolidation."""
+    taught: tuple[str, ...] = ()
+    """Ids of the records an earlier text of this turn taught, which an edit replaces."""
 
 
 class Extraction(Frozen):
@@ -219,6 +225,25 @@ class Recalled(Frozen):
     record: MemoryRecord
     score: float
     parts: Parts
+    contested_by: tuple[MemoryRecord, ...] = ()
+    """Open challengers of the record."""
+
+
+class Ref(Frozen):
+    """A recalled memory as graph state may hold it: where it is, never what it says."""
+
+    memory_id: str
+    scope: Scope
+    band: Band
+
+
+class Recollection(Frozen):
+    """What was recalled for one human message, without a word of it."""
+
+    message_id: str
+    key: str
+    """`Memory.key` of the memory that recalled it."""
+    refs: tuple[Ref, ...] = ()
 
 
 class Block(Frozen):

@@ -1,0 +1,292 @@
+"""Carries out a decision on records: new records, changed ones, lineage and history. Pure.
+
+The new record comes first in what is written: on a store without transactions it is the commit point, because it
+names what it supersedes.
+"""
+
+import secrets
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from langmem_adapter.consolidation.decide import Decision
+from langmem_adapter.records import Candidate, HistoryEntry, MemoryRecord, Operation, Scope, Source
+from langmem_adapter.topics import Topic
+from langmem_adapter.trust import TrustPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose record it becomes."""
+
+    user_id: str | None
+    app_name: str
+    scope: Scope = "user"
+    session_id: str | None = None
+    agent_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """The operation, and the records to write, in order."""
+
+    operation: Operation
+    records: tuple[MemoryRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What every change of one turn shares."""
+
+    owner: Owner
+    now: datetime
+    policy: TrustPolicy
+    next_seq: Callable[[], int]
+
+    def created(
+        self, candidate: Candidate, topic: Topic, slot: str, source: Source, decision: Decision, **fields: Any
+    ) -> MemoryRecord:
+        """The new record of a candidate, with its place in the lineage."""
+        replaced = () if decision.target is None or decision.action == "CONTEST" else (decision.target,)
+        lineage = [s.change(role="lineage") for r in replaced for s in r.sources]
+        sources = _united([*lineage, *(s for r in decision.absorbed for s in supports(r)), source])
+        entry = HistoryEntry(
+            at=self.now,
+            action=decision.action,
+            reason=decision.reason,
+            ids=tuple(r.memory_id for r in [*replaced, *decision.absorbed]),
+            source_id=source.source_id,
+        )
+        return MemoryRecord(
+            memory_id=f"m_{secrets.token_hex(10)}",
+            seq=self.next_seq(),
+            content=candidate.content,
+            kind=candidate.kind,
+            user_id=self.owner.user_id,
+            app_name=self.owner.app_name,
+            scope=self.owner.scope,
+            session_id=self.owner.session_id,
+            agent_id=self.owner.agent_id,
+            subject=candidate.subject,
+            topic=topic.name,
+            slot=slot,
+            value=candidate.value,
+            category="sensitive" if topic.sensitive else None,
+            importance=topic.importance if candidate.importance is None else candidate.importance,
+            half_life_days=topic.half_life_days,
+            confidence=self.policy.confidence(sources),
+            sources=tuple(sources),
+            created_at=self.now,
+            updated_at=self.now,
+            confirmed_at=min(source.at, self.now),
+            valid_from=candidate.valid_from or source.at,
+            valid_to=candidate.valid_to,
+            expires_at=self.expiry(candidate, topic),
+            supersedes=tuple(r.memory_id for r in [*replaced, *decision.absorbed]),
+            entities=candidate.entities,
+            history=(entry,),
+            **fields,
+        )
+
+    def expiry(self, candidate: Candidate, topic: Topic) -> datetime | None:
+        """When the fact expires: as its speaker said, else by the topic's TTL counted from now."""
+        if candidate.expires_at is not None or topic.ttl_days is None:
+            return candidate.expires_at
+        return self.now + timedelta(days=topic.ttl_days)
+
+    def superseded(self, record: MemoryRecord, by: MemoryRecord, reason: str) -> MemoryRecord:
+        """The record, closed in favour of another."""
+        # A challenger was never believed: `as_of` must not find it, so its life has no length.
+        believed = record.status != "contested"
+        return self._noted(record, "UPDATE", reason, by.memory_id).change(
+            status="superseded",
+            superseded_by=by.memory_id,
+            invalidated_at=self.now if believed else record.created_at,
+            valid_to=record.valid_to or (by.valid_from if believed else None),
+            contested_by=(),
+        )
+
+    def rejected(self, challenger: MemoryRecord, reason: str, by: MemoryRecord) -> MemoryRecord:
+        """A challenger that lost its contest: kept as history, never believed."""
+        return self._noted(challenger, "RETRACT", reason, by.memory_id).change(
+            status="retracted", invalidated_at=challenger.created_at
+        )
+
+    def retracted(self, record: MemoryRecord, reason: str, source_id: str | None) -> MemoryRecord:
+        """The record, which no longer holds; its text stays as history."""
+        return self._noted(record, "RETRACT", reason, source_id=source_id).change(
+            status="retracted", invalidated_at=self.now, valid_to=self.now, contested_by=()
+        )
+
+    def corroborated(
+        self, record: MemoryRecord, candidate: Candidate, topic: Topic, source: Source, reason: str
+    ) -> MemoryRecord:
+        """The record with one more source; unchanged if this very source already supports it."""
+        if any(_key(s) == _key(source) for s in supports(record)):
+            return record
+        sources = _united([*record.sources, source])
+        fields: dict[str, Any] = {"sources": tuple(sources), "confidence": self.policy.confidence(sources)}
+        if self._renews(record, source):
+            fields["confirmed_at"] = max(record.confirmed_at, min(source.at, self.now))
+            if record.expires_at is not None:
+                fields["expires_at"] = self.expiry(candidate, topic)
+        return self._noted(record, "NOOP", reason, source_id=source.source_id).change(**fields)
+
+    def merged(
+        self, record: MemoryRecord, candidate: Candidate, topic: Topic, source: Source, reason: str
+    ) -> MemoryRecord:
+        """The record in the candidate's richer wording, with the sources of both."""
+        record = self.corroborated(record, candidate, topic, source, reason)
+        last = record.history[-1].change(action="MERGE")
+        return record.change(
+            content=candidate.content, value=candidate.value or record.value, history=(*record.history[:-1], last)
+        )
+
+    def promoted(self, challenger: MemoryRecord, reason: str) -> tuple[MemoryRecord, MemoryRecord]:
+        """A challenger whose incumbent went: the active record made of it, and the challenger, closed."""
+        entry = HistoryEntry(at=self.now, action="CREATE", reason=reason, ids=(challenger.memory_id,))
+        new = challenger.change(
+            memory_id=f"m_{secrets.token_hex(10)}",
+            seq=self.next_seq(),
+            status="active",
+            created_at=self.now,
+            updated_at=self.now,
+            contests=None,
+            supersedes=(challenger.memory_id,),
+            history=(entry,),
+        )
+        return new, self.superseded(challenger, new, reason)
+
+    def _renews(self, record: MemoryRecord, source: Source) -> bool:
+        # A tool that repeats what a person said does not make it fresher.
+        return source.source_type != "tool_output" or all(s.source_type == "tool_output" for s in supports(record))
+
+    def _noted(
+        self, record: MemoryRecord, action: str, reason: str, *ids: str, source_id: str | None = None
+    ) -> MemoryRecord:
+        entry = HistoryEntry(at=self.now, action=action, reason=reason, ids=ids, source_id=source_id)
+        return record.change(history=(*record.history, entry), updated_at=self.now)
+
+    def link(self, record: MemoryRecord, challenger: MemoryRecord, reason: str) -> MemoryRecord:
+        """The incumbent, marked as contested."""
+        return self._noted(record, "CONTEST", reason, challenger.memory_id).change(
+            contested_by=(*record.contested_by, challenger.memory_id)
+        )
+
+
+def supports(record: MemoryRecord) -> list[Source]:
+    """The sources that assert this very content."""
+    return [s for s in record.sources if s.role == "support"]
+
+
+def apply(
+    decision: Decision,
+    candidate: Candidate,
+    challengers: Iterable[MemoryRecord],
+    *,
+    topic: Topic,
+    slot: str,
+    source: Source,
+    change: Change,
+) -> Applied:
+    """The operation, and all records it creates or changes.
+
+    `challengers`: the contested records of this slot, which are decided again if their incumbent goes.
+    """
+    if decision.action in ("CREATE", "UPDATE"):
+        return _create(decision, candidate, topic, slot, source, change)
+    if decision.action == "CONTEST":
+        return _contest(decision, candidate, topic, slot, source, change)
+    if decision.action == "RETRACT":
+        return _retract(decision, list(challengers), source, change)
+    target = decision.target
+    if target is None:
+        return Applied(_operation(decision, candidate, None), ())
+    if decision.reason in ("unchanged_resync", "retract_below_trust"):  # neither agrees with the record
+        return Applied(_operation(decision, candidate, target), ())
+    step = change.merged if decision.action == "MERGE" else change.corroborated
+    after = step(target, candidate, topic, source, decision.reason)
+    if decision.closed:
+        after = after.change(contested_by=())
+    lost = tuple(change.rejected(c, decision.reason, target) for c in decision.closed)
+    written = () if after is target else (after,)
+    return Applied(_operation(decision, candidate, after), (*written, *lost))
+
+
+def _create(
+    decision: Decision, candidate: Candidate, topic: Topic, slot: str, source: Source, change: Change
+) -> Applied:
+    new = change.created(candidate, topic, slot, source, decision)
+    gone = [r for r in (decision.target, *decision.absorbed) if r is not None]
+    closed = [change.superseded(r, new, decision.reason) for r in gone]
+    closed += [change.rejected(c, decision.reason, new) for c in decision.closed]
+    operation = Operation(
+        action=decision.action,
+        memory_id=new.memory_id,
+        target_id=decision.target.memory_id if decision.target else None,
+        content=new.content,
+        reason=decision.reason,
+    )
+    return Applied(operation, (new, *closed))
+
+
+def _contest(
+    decision: Decision, candidate: Candidate, topic: Topic, slot: str, source: Source, change: Change
+) -> Applied:
+    incumbent = decision.target
+    assert incumbent is not None
+    # On the incumbent's slot, also when it was named by `replaces`: that is what is contested.
+    challenger = change.created(
+        candidate, topic, incumbent.slot, source, decision, status="contested", contests=incumbent.memory_id
+    )
+    operation = Operation(
+        action="CONTEST",
+        memory_id=challenger.memory_id,
+        target_id=incumbent.memory_id,
+        content=challenger.content,
+        reason=decision.reason,
+    )
+    return Applied(operation, (challenger, change.link(incumbent, challenger, decision.reason)))
+
+
+def _retract(decision: Decision, challengers: list[MemoryRecord], source: Source, change: Change) -> Applied:
+    target = decision.target
+    assert target is not None
+    gone = change.retracted(target, decision.reason, source.source_id)
+    operation = Operation(action="RETRACT", memory_id=gone.memory_id, content=gone.content, reason=decision.reason)
+    mine = [c for c in challengers if c.contests == target.memory_id]
+    return Applied(operation, (*succession(mine, change), gone))
+
+
+def succession(challengers: list[MemoryRecord], change: Change) -> tuple[MemoryRecord, ...]:
+    """What becomes of the challengers of a record that went: the most trusted is believed, the others contest it."""
+    if not challengers:
+        return ()
+    heir = max(challengers, key=lambda c: (c.confidence, c.seq))
+    new, closed = change.promoted(heir, "incumbent_gone")
+    others = tuple(c.change(contests=new.memory_id, updated_at=change.now) for c in challengers if c is not heir)
+    new = new.change(contested_by=tuple(c.memory_id for c in others))
+    return (new, closed, *others)
+
+
+def _operation(decision: Decision, candidate: Candidate, record: MemoryRecord | None) -> Operation:
+    return Operation(
+        action=decision.action,
+        memory_id=None if record is None else record.memory_id,
+        content=candidate.content if record is None else record.content,
+        reason=decision.reason,
+    )
+
+
+def _key(source: Source) -> tuple[str, str, str | None]:
+    return source.source_type, source.source_id, source.message_id
+
+
+def _united(sources: Iterable[Source]) -> list[Source]:
+    # In order of appearance; a source that is both support and lineage is support.
+    seen: dict[tuple[str, str, str | None], Source] = {}
+    for source in sources:
+        if source.role == "support" or _key(source) not in seen:
+            seen[_key(source)] = source
+    return list(seen.values())

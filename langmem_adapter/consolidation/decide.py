@@ -1,0 +1,174 @@
+"""What becomes of a candidate, given what is known: pure, the same with and without a model.
+
+Three questions in order. Is it the same fact as a record? Then nothing new, but one more source. Does it stand on an
+occupied exclusive slot? Then it replaces the record, if the trust gate lets it, or is kept as a challenger.
+Otherwise it is new.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from langmem_adapter.records import Action, Candidate, MemoryRecord
+from langmem_adapter.text import negated, numbers, says_the_same, stems
+from langmem_adapter.text import slot as normal
+from langmem_adapter.topics import Topics
+from langmem_adapter.trust import TrustPolicy
+
+HUMAN = ("user_explicit", "user_implicit")
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One operation before it is applied."""
+
+    action: Action
+    reason: str
+    target: MemoryRecord | None = None
+    """The record it is done to: replaced, corroborated, contested, retracted."""
+    absorbed: tuple[MemoryRecord, ...] = ()
+    """Records that assert the same as the new one: their support joins it and they close."""
+    closed: tuple[MemoryRecord, ...] = ()
+    """Challengers that lost."""
+
+
+def decide(
+    candidate: Candidate,
+    known: Iterable[MemoryRecord],
+    *,
+    source_id: str,
+    topics: Topics,
+    policy: TrustPolicy,
+    now: datetime,
+) -> Decision:
+    """The decision about one candidate.
+
+    `known`: at least every active and contested record on its (topic, slot). `source_id`: where it comes from.
+    """
+    records = sorted((r for r in known if r.subject == candidate.subject), key=lambda r: (r.seq, r.memory_id))
+    topic = topics.get(candidate.topic)
+    slot = topics.slot_of(candidate.topic, candidate.slot, candidate.value)
+    on_topic = [r for r in records if r.topic == candidate.topic]
+    here = [r for r in on_topic if not topic.exclusive or r.slot == slot]
+    active = [r for r in here if r.is_active(now)]
+    challengers = [r for r in here if r.status == "contested"]
+    if candidate.intent == "retract":
+        return _retract(candidate, active, policy)
+    replaced = _replaced(candidate, on_topic, now)
+    if replaced is not None:
+        return _replace(candidate, replaced, active, challengers, policy)
+    if not topic.exclusive:
+        return _free(candidate, active, policy)
+    if not active:
+        same = tuple(c for c in challengers if same_fact(c, candidate))
+        return Decision("CREATE", "new", absorbed=same)
+    return _occupied(candidate, active[-1], challengers, here, source_id, policy)
+
+
+def same_fact(record: MemoryRecord, candidate: Candidate) -> bool:
+    """Whether the record already asserts what the candidate does: equal values, or equal wording."""
+    value, other = normal(candidate.value), normal(record.value)
+    if value and value == other:
+        return negated(record.content) == negated(candidate.content)
+    return says_the_same(record.content, candidate.content)
+
+
+def extends(longer: str, shorter: str) -> bool:
+    """Whether a value adds detail to another: "berlin, germany" to "berlin"."""
+    longer, shorter = normal(longer), normal(shorter)
+    return bool(shorter) and longer.startswith((f"{shorter} ", f"{shorter},"))
+
+
+def _richer(candidate: Candidate, record: MemoryRecord) -> bool:
+    if negated(candidate.content) != negated(record.content):
+        return False
+    if normal(candidate.value) != normal(record.value):
+        return extends(candidate.value, record.value)
+    more, less = stems(candidate.content), stems(record.content)
+    return more > less and numbers(candidate.content) >= numbers(record.content)
+
+
+def _poorer(candidate: Candidate, record: MemoryRecord) -> bool:
+    return extends(record.value, candidate.value) and negated(candidate.content) == negated(record.content)
+
+
+def _retract(candidate: Candidate, active: Sequence[MemoryRecord], policy: TrustPolicy) -> Decision:
+    ended = [
+        r
+        for r in active
+        if not candidate.value or normal(r.value) == normal(candidate.value) or extends(r.value, candidate.value)
+    ]
+    if not ended:
+        return Decision("NOOP", "nothing_to_retract")
+    if not policy.may_overwrite(candidate.source_type, ended[-1]):
+        return Decision("NOOP", "retract_below_trust", ended[-1])
+    return Decision("RETRACT", "no_longer_holds", ended[-1])
+
+
+def _replaced(candidate: Candidate, on_topic: Sequence[MemoryRecord], now: datetime) -> MemoryRecord | None:
+    if candidate.replaces is None:
+        return None
+    wanted = normal(candidate.replaces)
+    matches = [r for r in on_topic if r.is_active(now) and wanted in (normal(r.value), r.slot)]
+    return matches[-1] if matches else None
+
+
+def _replace(
+    candidate: Candidate,
+    replaced: MemoryRecord,
+    active: Sequence[MemoryRecord],
+    challengers: Sequence[MemoryRecord],
+    policy: TrustPolicy,
+) -> Decision:
+    if not policy.may_overwrite(candidate.source_type, replaced):
+        return Decision("CONTEST", "below_trust", replaced)
+    already = tuple(r for r in active if r is not replaced and same_fact(r, candidate))
+    same = tuple(c for c in challengers if same_fact(c, candidate))
+    return Decision("UPDATE", "replaced_by_name", replaced, absorbed=already + same)
+
+
+def _free(candidate: Candidate, active: Sequence[MemoryRecord], policy: TrustPolicy) -> Decision:
+    for record in reversed(active):
+        if says_the_same(record.content, candidate.content):
+            return Decision("NOOP", "corroborated", record)
+    for record in reversed(active):
+        if _richer(candidate, record) and normal(candidate.value) != normal(record.value):
+            if policy.may_overwrite(candidate.source_type, record):
+                return Decision("MERGE", "more_detail", record)
+            return Decision("NOOP", "corroborated", record)
+    return Decision("CREATE", "new")
+
+
+def _occupied(
+    candidate: Candidate,
+    incumbent: MemoryRecord,
+    challengers: Sequence[MemoryRecord],
+    here: Sequence[MemoryRecord],
+    source_id: str,
+    policy: TrustPolicy,
+) -> Decision:
+    human = candidate.source_type in HUMAN
+    may = policy.may_overwrite(candidate.source_type, incumbent)
+    if same_fact(incumbent, candidate) or _richer(candidate, incumbent) or _poorer(candidate, incumbent):
+        # A person who restates one side of a contest settles it; a machine does not.
+        closed = tuple(challengers) if human else ()
+        if _richer(candidate, incumbent) and may:
+            return Decision("MERGE", "more_detail", incumbent, closed=closed)
+        return Decision("NOOP", "settled_for_incumbent" if closed else "corroborated", incumbent, closed=closed)
+    if candidate.source_type == "bootstrapped" and _unchanged(candidate, here, source_id):
+        return Decision("NOOP", "unchanged_resync", incumbent)
+    same = tuple(c for c in challengers if same_fact(c, candidate))
+    others = tuple(c for c in challengers if c not in same)
+    if may:
+        return Decision("UPDATE", "trusted_and_newer", incumbent, absorbed=same, closed=others)
+    if same and human and candidate.message_id not in {s.message_id for c in same for s in c.sources}:
+        return Decision("UPDATE", "settled_for_challenger", incumbent, absorbed=same, closed=others)
+    if same:
+        return Decision("NOOP", "contest_repeated", same[-1])
+    return Decision("CONTEST", "below_trust", incumbent)
+
+
+def _unchanged(candidate: Candidate, here: Sequence[MemoryRecord], source_id: str) -> bool:
+    # A sync that repeats what this very source said last brings no news; a person has decided since.
+    said = [r for r in here if any(s.source_id == source_id and s.role == "support" for s in r.sources)]
+    return bool(said) and said[-1].status == "superseded" and same_fact(said[-1], candidate)

@@ -1,0 +1,66 @@
+"""What a new fact must be compared with: its semantic neighbours ∪ every record on its (topic, slot).
+
+The topic sweep is what similarity cannot find: "follows a vegetarian diet" and "eats fish again" share no words.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from langgraph.store.base import GetOp, SearchOp
+
+from langmem_adapter.namespaces import Namespace
+from langmem_adapter.ports import IO
+from langmem_adapter.records import Candidate, MemoryRecord
+from langmem_adapter.scoring import Weights, Where
+from langmem_adapter.stores.base import RankOp
+from langmem_adapter.topics import Topics
+
+NEAR = 0.5
+"""Relevance from which a record is a semantic neighbour."""
+NEIGHBOURS = 8
+SWEEP = 1_000
+"""Records read per (topic, slot) and status; an exclusive slot has one active record and few contested ones."""
+
+_RELEVANCE = Weights(relevance=1.0, recency=0.0, importance=0.0)
+
+
+def reads(namespace: Namespace, candidates: Iterable[Candidate], topics: Topics, now: datetime) -> list[object]:
+    """The store ops that fetch all records the candidates must be compared with; each yields a list."""
+    where = Where(now=now.timestamp(), statuses=("active", "contested"))
+    candidates = list(candidates)
+    sweeps = dict.fromkeys(key for candidate in candidates for key in _sweeps(candidate, topics))
+    return [
+        *(SearchOp(namespace, dict(filters), SWEEP) for filters in sweeps),
+        *(RankOp((namespace,), c.content, where, _RELEVANCE, NEIGHBOURS, NEAR) for c in candidates),
+    ]
+
+
+def _sweeps(candidate: Candidate, topics: Topics) -> list[tuple[tuple[str, str], ...]]:
+    exclusive = topics.get(candidate.topic).exclusive
+    if not exclusive and candidate.replaces is None:
+        return []
+    on: tuple[tuple[str, str], ...] = (("topic", candidate.topic),)
+    if candidate.replaces is None:
+        on = (*on, ("slot", topics.slot_of(candidate.topic, candidate.slot, candidate.value)))
+    statuses = ["active", "contested"]
+    if candidate.source_type == "bootstrapped":
+        statuses.append("superseded")  # has this system of record already said so?
+    return [(*on, ("status", status)) for status in statuses]
+
+
+async def linked(io: IO, namespace: Namespace, of: Sequence[MemoryRecord]) -> dict[str, MemoryRecord]:
+    """The records these replaced, were replaced by, contest or are contested by, by id."""
+    ids = {i for r in of for i in (*r.supersedes, r.superseded_by, r.contests, *r.contested_by) if i}
+    items, _ = await io.read([GetOp(namespace, i) for i in sorted(ids)])
+    return records([[item for item in items if item is not None]])
+
+
+def records(results: Sequence[object]) -> dict[str, MemoryRecord]:
+    """The distinct records among the results of `reads`, by id."""
+    found: dict[str, MemoryRecord] = {}
+    for result in results:
+        for hit in result:  # type: ignore[attr-defined]
+            item = getattr(hit, "item", hit)
+            if item.key not in found:
+                found[item.key] = MemoryRecord.model_validate(item.value)
+    return found

@@ -1,0 +1,145 @@
+"""The consolidation step: read, decide, commit; and again if another writer came first.
+
+Everything one turn leads to, the turn itself included, is one conditional commit: it happened as a whole or not at
+all, and a turn that is delivered twice is applied once.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from langgraph.store.base import GetOp, PutOp
+
+from langmem_adapter.consolidation import neighbours
+from langmem_adapter.consolidation.apply import Applied, Change, Owner, apply
+from langmem_adapter.consolidation.decide import decide
+from langmem_adapter.consolidation.undo import undo
+from langmem_adapter.namespaces import Namespace, namespace
+from langmem_adapter.ports import IO, retried
+from langmem_adapter.records import Candidate, MemoryRecord, Operation, Scope, Source, Turn
+from langmem_adapter.topics import Topics
+from langmem_adapter.trust import TrustPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What decisions follow: the topics, the trust policy, and the clock."""
+
+    topics: Topics
+    policy: TrustPolicy
+    clock: Callable[[], datetime]
+
+
+async def consolidate(io: IO, turn: Turn, rules: Rules) -> list[Operation]:
+    """The operations that this turn's candidates led to, all committed together with the turn.
+
+    A turn already consolidated with the same text changes nothing and returns []. Raises Conflict when other
+    writers won fifty times.
+    """
+    return await retried(io, lambda: _once(io, turn, rules))
+
+
+async def _once(io: IO, turn: Turn, rules: Rules) -> list[Operation]:
+    facts, turns = spaces(turn)
+    now = rules.clock()
+    ops = [
+        GetOp(turns, turn.turn_id),
+        *(GetOp(facts, i) for i in turn.taught),
+        *neighbours.reads(facts, turn.candidates, rules.topics, now),
+    ]
+    results, versions = await io.read(ops, versions=(facts, turns))
+    stored = results[0]
+    if stored is not None and stored.value["status"] == "done" and stored.value["digest"] == turn.digest:
+        return []
+    taught = [MemoryRecord.model_validate(item.value) for item in results[1 : 1 + len(turn.taught)] if item]
+    known = neighbours.records(results[1 + len(turn.taught) :]) | {r.memory_id: r for r in taught}
+    known |= await neighbours.linked(io, facts, taught)
+    change = Change(owner_of(turn), now, rules.policy, counter(versions[facts]))
+    written = _take_back(turn, known, change) if taught else {}
+    operations = []
+    for candidate in turn.candidates:
+        applied = _consolidated(candidate, turn, known, rules, change)
+        operations.append(applied.operation)
+        for record in applied.records:
+            known[record.memory_id] = written[record.memory_id] = record
+    puts = [record_put(facts, r) for r in written.values()]
+    puts.append(turn_put(turns, _done(turn, operations)))
+    await io.commit(puts, expect=versions)
+    return operations
+
+
+def _consolidated(
+    candidate: Candidate, turn: Turn, known: dict[str, MemoryRecord], rules: Rules, change: Change
+) -> Applied:
+    topic = rules.topics.get(candidate.topic)
+    slot = rules.topics.slot_of(candidate.topic, candidate.slot, candidate.value)
+    decision = decide(
+        candidate,
+        known.values(),
+        source_id=turn.source_id,
+        topics=rules.topics,
+        policy=rules.policy,
+        now=change.now,
+    )
+    source = Source(
+        source_type=candidate.source_type,
+        source_id=turn.source_id,
+        at=turn.at,
+        confidence=candidate.confidence,
+        excerpt=candidate.excerpt,
+        message_id=candidate.message_id,
+    )
+    contested = [r for r in known.values() if r.status == "contested"]
+    return apply(decision, candidate, contested, topic=topic, slot=slot, source=source, change=change)
+
+
+def _take_back(turn: Turn, known: dict[str, MemoryRecord], change: Change) -> dict[str, MemoryRecord]:
+    # An edited message: what only its old text taught no longer holds.
+    ids = {m.id for m in turn.messages}
+    undone = undo(known.values(), lambda s: s.message_id in ids and s.source_id == turn.source_id, change)
+    written = {r.memory_id: r for r in undone.changed}
+    written |= {r.memory_id: change.retracted(r, "turn_edited", turn.source_id) for r in undone.gone}
+    known |= written
+    return written
+
+
+def _done(turn: Turn, operations: list[Operation]) -> Turn:
+    # Texts are kept only where something rests on them.
+    messages = turn.messages if operations else ()
+    return turn.change(status="done", operations=tuple(operations), messages=messages, taught=())
+
+
+def counter(version: int) -> Callable[[], int]:
+    """Sequence numbers for the records of one commit on a namespace that was read at this version."""
+    # A commit raises the version by the number of items it writes, so these numbers are never given twice.
+    numbers = iter(range(version + 1, version + 1_000_000))
+    return lambda: next(numbers)
+
+
+def owner_of(turn: Turn) -> Owner:
+    """Whose records a turn's facts become."""
+    return Owner(turn.user_id, turn.app_name, turn.scope, turn.session_id, turn.agent_id)
+
+
+def spaces(turn: Turn) -> tuple[Namespace, Namespace]:
+    """The namespace of the facts a turn teaches, and that of the turn."""
+    facts = namespace(
+        "facts",
+        app_name=turn.app_name,
+        user_id=turn.user_id,
+        scope=turn.scope,
+        session_id=turn.session_id,
+        agent_id=turn.agent_id,
+    )
+    scope: Scope = "app" if turn.scope == "app" else "user"
+    return facts, namespace("turns", app_name=turn.app_name, user_id=turn.user_id, scope=scope)
+
+
+def record_put(facts: Namespace, record: MemoryRecord) -> PutOp:
+    """The write of one record, its content indexed for search."""
+    return PutOp(facts, record.memory_id, record.model_dump(mode="json"), index=["content"])
+
+
+def turn_put(turns: Namespace, turn: Turn) -> PutOp:
+    """The write of one turn; turns are never search results."""
+    return PutOp(turns, turn.turn_id, turn.model_dump(mode="json"), index=False)

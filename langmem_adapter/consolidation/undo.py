@@ -1,0 +1,96 @@
+"""Takes a source back out of records: what rested only on it goes, what it had displaced comes back. Pure.
+
+Used when a message is edited and when a source is forgotten; what "goes" means is the caller's choice.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from langmem_adapter.consolidation.apply import Change, succession, supports
+from langmem_adapter.records import MemoryRecord, Source
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """Records by what happened to them."""
+
+    gone: tuple[MemoryRecord, ...]
+    """Those that nothing else supports, as they were."""
+    blended: tuple[MemoryRecord, ...]
+    """Those that rest on other sources too, without the source."""
+    changed: tuple[MemoryRecord, ...]
+    """All records to write: blended, restored, relinked and newly promoted ones."""
+
+
+def undo(records: Iterable[MemoryRecord], is_source: Callable[[Source], bool], change: Change) -> Undone:
+    """What the owner's records are without the sources that `is_source` names.
+
+    `records`: all that name such a source, and all that are linked to those.
+    """
+    known = {r.memory_id: r for r in records}
+    gone = [r for r in known.values() if any(map(is_source, r.sources)) and all(map(is_source, supports(r)))]
+    blended = []
+    for record in known.values():
+        rest = tuple(s for s in record.sources if not is_source(s))
+        if len(rest) < len(record.sources) and record not in gone:
+            blended.append(record.change(sources=rest, confidence=change.policy.confidence(rest)))
+    after = known | {r.memory_id: r for r in blended}
+    changed = {r.memory_id: r for r in blended} | unlink(after, gone, change, restore=True)
+    return Undone(tuple(gone), tuple(blended), tuple(changed.values()))
+
+
+def unlink(
+    known: Mapping[str, MemoryRecord], gone: Iterable[MemoryRecord], change: Change, *, restore: bool
+) -> dict[str, MemoryRecord]:
+    """The records that change when others go, by id: no pointer dangles, a freed slot finds its heir.
+
+    With `restore` the record that a gone one had replaced is active again, if the slot is free; then the
+    challengers of a gone record, if any, contest it or succeed.
+    """
+    going = {r.memory_id: r for r in gone}
+    view = {i: r for i, r in known.items() if i not in going}
+    for record in sorted(going.values(), key=lambda r: -r.seq):  # newest first: chains collapse from their end
+        for i, other in list(view.items()):
+            view[i] = _relinked(other, record, restore)
+    for record in going.values():
+        _succeed(view, record, change)
+    return {i: r for i, r in view.items() if known.get(i) is not r}
+
+
+def _relinked(other: MemoryRecord, gone: MemoryRecord, restore: bool) -> MemoryRecord:
+    out = other
+    if gone.memory_id in out.contested_by:
+        out = out.change(contested_by=tuple(i for i in out.contested_by if i != gone.memory_id))
+    if gone.memory_id in out.supersedes:
+        at = out.supersedes.index(gone.memory_id)
+        links = (*out.supersedes[:at], *gone.supersedes, *out.supersedes[at + 1 :])
+        out = out.change(supersedes=tuple(dict.fromkeys(links)))
+    if out.superseded_by == gone.memory_id:
+        revived = restore and gone.superseded_by is None and gone.status in ("active", "contested")
+        if not revived:
+            out = out.change(superseded_by=gone.superseded_by)
+        elif out.contests is not None:
+            out = out.change(superseded_by=None, status="contested", invalidated_at=None)
+        else:
+            out = out.change(superseded_by=None, status="active", invalidated_at=None, valid_to=None)
+    return out
+
+
+def _succeed(view: dict[str, MemoryRecord], gone: MemoryRecord, change: Change) -> None:
+    heirs = [r for r in view.values() if r.contests == gone.memory_id]
+    open_ = [r for r in heirs if r.status == "contested"]
+    for settled in (r for r in heirs if r.status != "contested"):
+        view[settled.memory_id] = settled.change(contests=None)
+    if not open_:
+        return
+    same_slot = [
+        r
+        for r in view.values()
+        if r.status == "active" and (r.topic, r.slot, r.subject) == (gone.topic, gone.slot, gone.subject)
+    ]
+    if same_slot:  # it was restored: the contest goes on against it
+        heir = max(same_slot, key=lambda r: r.seq)
+        view[heir.memory_id] = heir.change(contested_by=tuple(r.memory_id for r in open_))
+        view |= {r.memory_id: r.change(contests=heir.memory_id) for r in open_}
+    else:
+        view |= {r.memory_id: r for r in succession(open_, change)}

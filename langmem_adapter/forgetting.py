@@ -1,0 +1,178 @@
+"""Erasing: by source, by memory, or all of a user. Bytes go, pointers are mended, a receipt says what was reached."""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Sequence
+from typing import Literal
+
+from langgraph.store.base import ListNamespacesOp, MatchCondition, PutOp, SearchItem
+
+from langmem_adapter.consolidation.apply import Change, Owner
+from langmem_adapter.consolidation.step import Rules, counter, record_put, turn_put
+from langmem_adapter.consolidation.undo import undo, unlink
+from langmem_adapter.errors import InvalidInput, MemoryNotFound
+from langmem_adapter.namespaces import Namespace, namespace
+from langmem_adapter.ports import IO, retried
+from langmem_adapter.records import HistoryEntry, MemoryRecord, Place, Receipt, Source, Turn
+from langmem_adapter.retrieval import Reader, items_under
+
+Previous = Literal["stay", "restore", "refuse"]
+
+
+async def forget_source(io: IO, reader: Reader, source_id: str, rules: Rules) -> Receipt:
+    """Erase what rests only on the source; take it out of what rests on others too, and flag that.
+
+    What a erased record had replaced is active again, its turns are erased with it. Unknown sources give an empty
+    receipt.
+    """
+    return await retried(io, lambda: _forget_once(io, reader, source_id, rules))
+
+
+async def _forget_once(io: IO, reader: Reader, source_id: str, rules: Rules) -> Receipt:
+    spaces, versions = await _spaces(io, reader.root)
+    puts: list[PutOp] = []
+    erased: list[str] = []
+    flagged: list[str] = []
+    for ns in spaces:
+        if ns[-1] != "facts":
+            continue
+        records = [MemoryRecord.model_validate(i.value) for i in await _items(io, ns)]
+        change = _change(reader, rules, versions[ns])
+        undone = undo(records, _names(source_id), change)
+        blended = {r.memory_id for r in undone.blended}
+        puts += [record_put(ns, _flagged(r, change) if r.memory_id in blended else r) for r in undone.changed]
+        puts += [PutOp(ns, r.memory_id, None) for r in undone.gone]
+        erased += [r.memory_id for r in undone.gone]
+        flagged += sorted(blended)
+    turns = await _turns_of(io, reader, source_id)
+    puts += turns
+    if puts:
+        await io.commit(puts, expect=versions)
+    places = (
+        Place(name="records", state="done", count=len(erased)),
+        Place(name="turns", state="done", count=len(turns)),
+        Place(name="blended records", state="done", count=len(flagged), note="kept, marked needs_regeneration"),
+        Place(name="checkpoints", state="out_of_reach", note="delete the thread with its checkpointer"),
+        Place(name="backups, exports, logs", state="out_of_reach"),
+    )
+    return Receipt(
+        source_id=source_id,
+        user_id=reader.user_id,
+        at=rules.clock(),
+        erased=tuple(erased),
+        flagged=tuple(flagged),
+        places=places,
+    )
+
+
+async def delete(io: IO, reader: Reader, ids: Sequence[str], previous: Previous, rules: Rules) -> int:
+    """How many records were erased: all of these, or (MemoryNotFound) none.
+
+    `previous`: what becomes of the record that an erased one had replaced. "stay": it stays history; "restore": it
+    is active again if the slot is free; "refuse": InvalidInput if there is one.
+    """
+    return await retried(io, lambda: _delete_once(io, reader, tuple(dict.fromkeys(ids)), previous, rules))
+
+
+async def _delete_once(io: IO, reader: Reader, ids: tuple[str, ...], previous: Previous, rules: Rules) -> int:
+    spaces, versions = await _spaces(io, reader.root)
+    left = set(ids)
+    puts: list[PutOp] = []
+    for ns in spaces:
+        if ns[-1] != "facts" or not left:
+            continue
+        known = {i.key: MemoryRecord.model_validate(i.value) for i in await _items(io, ns)}
+        gone = [known[i] for i in ids if i in known]
+        _check_previous(gone, previous)
+        change = _change(reader, rules, versions[ns])
+        changed = unlink(known, gone, change, restore=previous == "restore")
+        puts += [record_put(ns, r) for r in changed.values()]
+        puts += [PutOp(ns, r.memory_id, None) for r in gone]
+        left -= {r.memory_id for r in gone}
+    if left:
+        raise MemoryNotFound(f"no memory {sorted(left)[0]!r} for user {reader.user_id!r}; nothing was deleted")
+    puts += await _scrubbed_turns(io, reader, set(ids))
+    await io.commit(puts, expect=versions)
+    return len(ids)
+
+
+async def delete_all(io: IO, reader: Reader) -> int:
+    """How many records were erased; turns and everything else below the user go too."""
+    return await retried(io, lambda: _delete_all_once(io, reader))
+
+
+async def _delete_all_once(io: IO, reader: Reader) -> int:
+    _, versions = await _spaces(io, reader.root)
+    items = await items_under(io, reader.root)
+    if items:
+        await io.commit([PutOp(i.namespace, i.key, None) for i in items], expect=versions)
+    return sum(i.namespace[-1] == "facts" for i in items)
+
+
+async def _spaces(io: IO, root: Namespace) -> tuple[list[Namespace], dict[Namespace, int]]:
+    """All of the user's namespaces with their versions, read before the data they are to guard."""
+    condition = MatchCondition("prefix", root)
+    found: list[Namespace] = []
+    while True:
+        (page,), _ = await io.read([ListNamespacesOp((condition,), limit=1_000, offset=len(found))])
+        found += [tuple(ns) for ns in page if tuple(ns[: len(root)]) == root]
+        if len(page) < 1_000:
+            break
+    _, versions = await io.read([], versions=tuple(found))
+    return found, versions
+
+
+async def _items(io: IO, ns: Namespace) -> list[SearchItem]:
+    return [i for i in await items_under(io, ns) if i.namespace == ns]
+
+
+def _names(source_id: str) -> Callable[[Source], bool]:
+    return lambda s: source_id in (s.source_id, s.message_id)
+
+
+def _change(reader: Reader, rules: Rules, version: int) -> Change:
+    return Change(Owner(reader.user_id, reader.app_name), rules.clock(), rules.policy, counter(version))
+
+
+def _flagged(record: MemoryRecord, change: Change) -> MemoryRecord:
+    entry = HistoryEntry(at=change.now, action="FLAG", reason="source_forgotten")
+    return record.change(needs_regeneration=True, updated_at=change.now, history=(*record.history, entry))
+
+
+def _check_previous(gone: Sequence[MemoryRecord], previous: Previous) -> None:
+    replaced = [r for r in gone if r.supersedes]
+    if previous == "refuse" and replaced:
+        raise InvalidInput(
+            f"memory {replaced[0].memory_id!r} replaced {list(replaced[0].supersedes)}; "
+            "delete with previous='stay' or previous='restore'"
+        )
+
+
+async def _turns(io: IO, reader: Reader) -> tuple[Namespace, list[Turn]]:
+    ns = namespace("turns", app_name=reader.app_name, user_id=reader.user_id)
+    return ns, [Turn.model_validate(i.value) for i in await _items(io, ns)]
+
+
+async def _turns_of(io: IO, reader: Reader, source_id: str) -> list[PutOp]:
+    ns, turns = await _turns(io, reader)
+    mine = [t for t in turns if source_id == t.source_id or source_id in {m.id for m in t.messages}]
+    return [PutOp(ns, t.turn_id, None) for t in mine]
+
+
+async def _scrubbed_turns(io: IO, reader: Reader, gone: Collection[str]) -> list[PutOp]:
+    """The turns that taught the gone records, without their words: texts, candidates and operations."""
+    ns, turns = await _turns(io, reader)
+    found: dict[str, list[int]] = defaultdict(list)
+    for turn in turns:
+        for i, operation in enumerate(turn.operations):
+            if operation.memory_id in gone or operation.target_id in gone:
+                found[turn.turn_id].append(i)
+    return [turn_put(ns, _scrubbed(t, set(found[t.turn_id]))) for t in turns if t.turn_id in found]
+
+
+def _scrubbed(turn: Turn, at: set[int]) -> Turn:
+    # Candidates and operations pair up by position.
+    return turn.change(
+        messages=tuple(m.change(text="") for m in turn.messages),
+        candidates=tuple(c for i, c in enumerate(turn.candidates) if i not in at),
+        operations=tuple(o for i, o in enumerate(turn.operations) if i not in at),
+    )

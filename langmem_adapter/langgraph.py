@@ -1,0 +1,346 @@
+"""Memory in a LangGraph graph: recall before the model, remember after it, the block only in the prompt.
+
+    graph.add_node("recall", recall_node(memory))
+    graph.add_node("model", call_model)        # calls model.invoke(prompt_with_memories(state, system="You are …"))
+    graph.add_node("remember", remember_node(memory))
+
+State holds ids and confidence bands, never a memory's text; the text is read when the prompt is made. A node that
+cannot recall or remember reports it and lets the turn go on; only a missing user id stops it.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any, NotRequired, TypeVar
+from weakref import WeakKeyDictionary, WeakValueDictionary
+
+from langchain_core.language_models import LanguageModelInput
+from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, convert_to_messages
+from langchain_core.prompt_values import PromptValue
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langgraph.config import get_config
+from langgraph.graph import END, MessagesState, StateGraph
+from langgraph.runtime import get_runtime
+from langgraph.store.base import BaseStore
+
+from langmem_adapter import injection
+from langmem_adapter.errors import InvalidInput, MissingUser
+from langmem_adapter.memory import Memory
+from langmem_adapter.ports import IO, run
+from langmem_adapter.records import Block, Recollection
+from langmem_adapter.toolcalls import inside_tool, watch
+
+T = TypeVar("T")
+
+NO_BLOCK = Block(text="", tokens=0)
+
+
+class MemoryState(MessagesState):
+    """`MessagesState` and what was recalled for the last human message: ids and bands, never text."""
+
+    memories: NotRequired[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Ids:
+    """Who is speaking, in which thread."""
+
+    user_id: str
+    session_id: str | None
+    app_name: str
+    agent_id: str | None
+    learn: bool
+
+    @property
+    def reader(self) -> dict[str, Any]:
+        """The ids as `Memory` takes them."""
+        return {
+            "user_id": self.user_id,
+            "session_id": self.session_id,
+            "app_name": self.app_name,
+            "agent_id": self.agent_id,
+        }
+
+
+def ids_of(config: RunnableConfig, context: Any = None) -> Ids:
+    """The ids in `config["configurable"]` and in the runtime context.
+
+    MissingUser if neither has a `user_id`; InvalidInput if they disagree. `configurable={"remember": False}` keeps a
+    turn from being learnt.
+    """
+    configurable = config.get("configurable") or {}
+    user_id = _agreed("user_id", configurable.get("user_id"), _field(context, "user_id"))
+    if user_id is None:
+        raise MissingUser(
+            'no user_id: pass config={"configurable": {"user_id": "…", "thread_id": "…"}} (or a runtime context with '
+            "user_id); memories belong to a user, and there is no shared default one"
+        )
+    ids = Ids(
+        user_id=user_id,
+        session_id=configurable.get("thread_id"),
+        app_name=_agreed("app_name", configurable.get("app_name"), _field(context, "app_name")) or "default",
+        agent_id=_agreed("agent_id", configurable.get("agent_id"), _field(context, "agent_id")),
+        learn=configurable.get("remember", True) is not False and not inside_tool(),
+    )
+    if ids.session_id is not None and not isinstance(ids.session_id, str):
+        return Ids(ids.user_id, str(ids.session_id), ids.app_name, ids.agent_id, ids.learn)
+    return ids
+
+
+def recall_node(memory: Memory | None = None) -> Runnable[Any, dict[str, Any]]:
+    """A node that recalls for the last human message, once, and queues that message to be learnt.
+
+    Writes `{"memories": …}`. Without an argument it uses the graph's own store.
+    """
+    return _node("recall", memory, recall_step)
+
+
+def remember_node(memory: Memory | None = None, *, backfill: bool = False) -> Runnable[Any, dict[str, Any]]:
+    """A node that learns from the last human message; put it after the model. Writes nothing to state.
+
+    `backfill`: learn from all human messages of a thread that is older than its memory.
+    """
+
+    async def step(mine: Memory, io: IO, state: Any, ids: Ids) -> dict[str, Any]:
+        await remember_step(mine, io, state, ids, backfill=backfill)
+        return {}
+
+    return _node("remember", memory, step)
+
+
+def prompt_with_memories(state: Any, *, system: str | None = None, memory: Memory | None = None) -> list[BaseMessage]:
+    """The model's messages: `system`, the block of what was recalled, and the conversation. Call it inside a node.
+
+    The block is merged into the first system message. Without memories and `system` the messages are as they were.
+    `memory` is needed only where no recalling node of this process knows it.
+    """
+    mine, ids = _found(state, memory), _ids(get_config())
+    block = NO_BLOCK if mine is None else run(block_step(mine, mine.io, state, ids))
+    return injection.into_messages(_prompt(state, system), block)
+
+
+async def aprompt_with_memories(
+    state: Any, *, system: str | None = None, memory: Memory | None = None
+) -> list[BaseMessage]:
+    """`prompt_with_memories` for async nodes."""
+    mine, ids = _found(state, memory), _ids(get_config())
+    block = NO_BLOCK if mine is None else await block_step(mine, mine.aio, state, ids)
+    return injection.into_messages(_prompt(state, system), block)
+
+
+def with_memories(
+    model: Runnable[LanguageModelInput, AIMessage], memory: Memory | None = None
+) -> Runnable[LanguageModelInput, AIMessage]:
+    """The model, with the user's memories merged into the first system message of whatever it is given.
+
+    Recalled once per (thread, human message); it learns nothing, which is `remember_node`'s work. Bind tools before:
+    `with_memories(model.bind_tools(tools), memory)`.
+    """
+
+    async def step(mine: Memory, io: IO, given: LanguageModelInput, ids: Ids) -> list[BaseMessage]:
+        messages = _input(given)
+        return injection.into_messages(messages, await block_step(mine, io, {"messages": messages}, ids))
+
+    return _node("memories", memory, step) | model
+
+
+def add_memory(
+    graph: StateGraph[Any, Any, Any, Any],
+    memory: Memory | None = None,
+    *,
+    model_node: str,
+    backfill: bool = False,
+) -> StateGraph[Any, Any, Any, Any]:
+    """Wire `recall` before and `remember` after an existing model node; call it when all edges are there, then compile.
+
+    Every way into the model node leads through `recall` (which does its work once per human message), and every way
+    from there to the end through `remember`. The node itself is untouched: it uses `prompt_with_memories(state)`, or
+    a model wrapped by `with_memories`. Conditional edges need a path map (or a `Literal` return type).
+    """
+    if model_node not in graph.nodes:
+        raise InvalidInput(f"the graph has no node {model_node!r}; it has {sorted(graph.nodes)}")
+    if taken := {"recall", "remember"} & graph.nodes.keys():
+        raise InvalidInput(f"the graph has a node {sorted(taken)[0]!r} already; wire the memory nodes by hand")
+    ways_out = {start for start, end in graph.edges if end == END} | {
+        start for start, specs in graph.branches.items() for spec in specs.values() if END in (spec.ends or {}).values()
+    }
+    if not ways_out:
+        raise InvalidInput("no edge leads to END yet; call add_memory when all edges are there")
+    leaving = {model_node} & ways_out or ways_out
+    graph.add_node("recall", recall_node(memory), input_schema=MemoryState)
+    graph.add_node("remember", remember_node(memory, backfill=backfill), input_schema=MemoryState)
+    for start, end in list(graph.edges):
+        to = "recall" if end == model_node else "remember" if end == END and start in leaving else end
+        graph.edges.discard((start, end))
+        graph.edges.add((start, to))
+    for start, specs in graph.branches.items():
+        for name, spec in specs.items():
+            specs[name] = spec._replace(ends=_rewired(start, name, spec.ends, model_node, start in leaving))
+    graph.add_edge("recall", model_node)
+    graph.add_edge("remember", END)
+    return graph
+
+
+def _rewired(
+    start: str, name: str, ends: dict[Any, str] | None, model_node: str, leaving: bool
+) -> dict[Any, str] | None:
+    if ends is None:
+        raise InvalidInput(f"the conditional edge {name!r} of {start!r} has no path map; add one, so it can be rewired")
+    to = {model_node: "recall"} | ({END: "remember"} if leaving else {})
+    return {key: to.get(end, end) for key, end in ends.items()}
+
+
+# -------------------------------------------------------------------- steps, shared with the middleware
+
+
+async def recall_step(memory: Memory, io: IO, state: Any, ids: Ids) -> dict[str, Any]:
+    """The state update of a recall: none if this human message has been recalled for."""
+    messages = _messages(state)
+    try:
+        if _recalled(memory, ids, state, messages) is not None:
+            return {}
+        found = await memory._recall(io, messages, **ids.reader, hear=ids.learn)
+    except Exception as error:  # noqa: BLE001 - a memory that cannot be recalled must not fail the user's turn
+        memory.report("recall_failed", error=repr(error), thread_id=ids.session_id)
+        return {}
+    if found is None:
+        return {}
+    _keep(memory, ids, found)
+    return {"memories": found.model_dump(mode="json")}
+
+
+async def block_step(memory: Memory, io: IO, state: Any, ids: Ids) -> Block:
+    """The block of what was recalled for the last human message; recalled now if no node has done so."""
+    messages = _messages(state)
+    try:
+        found = _recalled(memory, ids, state, messages)
+        if found is None:
+            found = await memory._recall(io, messages, **ids.reader, hear=False)
+            if found is None:
+                return NO_BLOCK
+            _keep(memory, ids, found)
+        return await memory._recall_block(io, found, **ids.reader)
+    except Exception as error:  # noqa: BLE001 - a memory that cannot be recalled must not fail the user's turn
+        memory.report("recall_failed", error=repr(error), thread_id=ids.session_id)
+        return NO_BLOCK
+
+
+async def remember_step(memory: Memory, io: IO, state: Any, ids: Ids, *, backfill: bool = False) -> None:
+    """Learn from the last human message, unless the turn is not to be learnt."""
+    if not ids.learn:
+        return
+    try:
+        await memory._remember(io, _messages(state), **ids.reader, backfill=backfill)
+    except Exception as error:  # noqa: BLE001 - the user has the answer; the turn stays queued
+        memory.report("remember_failed", error=repr(error), thread_id=ids.session_id)
+
+
+Step = Callable[[Memory, IO, Any, Ids], Coroutine[Any, Any, T]]
+
+
+def _node(name: str, memory: Memory | None, step: Step[T]) -> Runnable[Any, T]:
+    """A runnable that runs a step, sync or async, with the ids of the run."""
+    watch()
+    if memory is not None:
+        _known[memory.key] = memory
+
+    def sync(given: Any, config: RunnableConfig) -> T:
+        mine = memory or own_memory()
+        return run(step(mine, mine.io, given, _ids(config)))
+
+    async def native(given: Any, config: RunnableConfig) -> T:
+        mine = memory or own_memory()
+        return await step(mine, mine.aio, given, _ids(config))
+
+    return RunnableLambda(sync, native, name=name)
+
+
+# -------------------------------------------------------------------- which memory, which message
+
+_known: WeakValueDictionary[str, Memory] = WeakValueDictionary()
+_own: OrderedDict[int, tuple[BaseStore, Memory]] = OrderedDict()
+_recent: WeakKeyDictionary[Memory, OrderedDict[tuple[Any, ...], Recollection]] = WeakKeyDictionary()
+RECENT = 1_000
+"""Recollections kept per memory, for models that are not given the graph's state."""
+
+
+def own_memory(store: BaseStore | None = None) -> Memory:
+    """The memory on a graph's own store (of the running graph, by default); one per store."""
+    store = store or get_runtime().store
+    if store is None:
+        raise InvalidInput("no memory was given and the graph has no store; pass recall_node(memory) or store=…")
+    if id(store) not in _own:
+        _own[id(store)] = (store, Memory(store))  # the store is held too: its id must not be reused
+        while len(_own) > 8:
+            _own.popitem(last=False)
+    memory = _own[id(store)][1]
+    _known[memory.key] = memory
+    return memory
+
+
+def _found(state: Any, memory: Memory | None) -> Memory | None:
+    if memory is not None:
+        return memory
+    kept = _field(state, "memories")
+    if kept:
+        memory = _known.get(kept["key"])
+        if memory is None and len(_known) == 1:  # the store moved: another path, another process
+            [memory] = _known.values()
+        if memory is None:
+            raise InvalidInput("this process has no recall_node for the memory in state; pass memory=…")
+        return memory
+    if len(_known) == 1:  # the state has no `memories` channel
+        return next(iter(_known.values()))
+    return own_memory() if get_runtime().store is not None else None
+
+
+def _recalled(memory: Memory, ids: Ids, state: Any, messages: Sequence[BaseMessage]) -> Recollection | None:
+    """What was recalled before for the last human message: from state, or from this process."""
+    last = memory.last_said(messages, **ids.reader)
+    kept = _field(state, "memories")
+    if last is not None and kept and kept["message_id"] == last:
+        return Recollection.model_validate(kept)
+    return _recent.get(memory, OrderedDict()).get((ids.user_id, ids.app_name, ids.session_id, last))
+
+
+def _keep(memory: Memory, ids: Ids, found: Recollection) -> None:
+    recent = _recent.setdefault(memory, OrderedDict())
+    recent[(ids.user_id, ids.app_name, ids.session_id, found.message_id)] = found
+    while len(recent) > RECENT:
+        recent.popitem(last=False)
+
+
+def _ids(config: RunnableConfig) -> Ids:
+    try:
+        context = get_runtime().context
+    except RuntimeError:  # a wrapped model may be called outside a graph
+        context = None
+    return ids_of(config, context)
+
+
+def _agreed(name: str, one: Any, other: Any) -> Any:
+    if one is not None and other is not None and one != other:
+        raise InvalidInput(f"{name} is {one!r} in config and {other!r} in the runtime context; they must agree")
+    return one if one is not None else other
+
+
+def _field(holder: Any, name: str) -> Any:
+    return holder.get(name) if isinstance(holder, dict) else getattr(holder, name, None)
+
+
+def _messages(state: Any) -> list[BaseMessage]:
+    messages = _field(state, "messages") if not isinstance(state, list) else state
+    if messages is None:
+        raise InvalidInput("the state has no 'messages'; memory needs a graph over messages (MemoryState)")
+    return list(messages)
+
+
+def _prompt(state: Any, system: str | None) -> list[BaseMessage]:
+    messages = _messages(state)
+    return messages if system is None else [SystemMessage(content=system), *messages]
+
+
+def _input(given: LanguageModelInput) -> list[BaseMessage]:
+    if isinstance(given, PromptValue):
+        return given.to_messages()
+    return convert_to_messages([given] if isinstance(given, str) else given)

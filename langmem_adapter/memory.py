@@ -1,0 +1,738 @@
+"""`Memory`: the only place where the steps meet. extract → consolidate → store → retrieve → inject.
+
+Every method has an async twin with an `a` prefix and the same arguments; both run one step (see `ports`).
+"""
+
+import functools
+import inspect
+import logging
+import secrets
+import time
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from hashlib import blake2b
+from os import PathLike
+from types import TracebackType
+from typing import Any, Concatenate, Literal, ParamSpec, Protocol, Self, TypeVar
+
+import numpy as np
+from langchain_core.embeddings import Embeddings
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from langgraph.store.base import BaseStore, GetOp, PutOp, SearchOp, ensure_embeddings
+from pydantic import ValidationError
+
+from langmem_adapter import forgetting, injection, retrieval
+from langmem_adapter.consolidation.correct import correct
+from langmem_adapter.consolidation.step import Rules, consolidate, spaces, turn_put
+from langmem_adapter.embeddings import HashEmbeddings
+from langmem_adapter.errors import InvalidInput, MemoryNotFound
+from langmem_adapter.extraction.accept import accept
+from langmem_adapter.extraction.origin import coerce, message_of
+from langmem_adapter.extraction.rules import RuleExtractor
+from langmem_adapter.forgetting import Previous
+from langmem_adapter.namespaces import namespace
+from langmem_adapter.ports import IO, Ask, AsyncPort, SyncPort, retried, run
+from langmem_adapter.records import (
+    Block,
+    Candidate,
+    Explanation,
+    Extraction,
+    HistoryEntry,
+    MemoryRecord,
+    Message,
+    Operation,
+    Recalled,
+    Receipt,
+    Recollection,
+    Ref,
+    Scope,
+    SourceType,
+    Status,
+    Turn,
+)
+from langmem_adapter.retrieval import Reader
+from langmem_adapter.scoring import Columns, Weights, Where, as_parts, band
+from langmem_adapter.stores.base import Guarantees, MemoryStore, Mode, RankOp
+from langmem_adapter.stores.foreign import ForeignStore
+from langmem_adapter.stores.sqlite import SqliteMemoryStore
+from langmem_adapter.text import clean, content
+from langmem_adapter.text import slot as normal
+from langmem_adapter.topics import DEFAULT_TOPICS, Topic, Topics
+from langmem_adapter.trust import TRUST, TrustPolicy
+
+logger = logging.getLogger("langmem_adapter")
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Extractor(Protocol):
+    """Proposes facts. An `aextract` with the same arguments is used by the async methods, if there is one."""
+
+    def extract(self, turn: Turn) -> Extraction:
+        """The candidates of one turn; none is a normal answer."""
+
+
+def _twins(
+    step: Callable[Concatenate[Any, IO, P], Coroutine[Any, Any, T]],
+) -> tuple[Callable[Concatenate[Any, P], T], Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]]:
+    """A sync and an async method from one step."""
+
+    @functools.wraps(step)
+    def sync(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return run(step(self, self.io, *args, **kwargs))
+
+    @functools.wraps(step)
+    async def native(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await step(self, self.aio, *args, **kwargs)
+
+    name = step.__name__.removeprefix("_")
+    parameters = [p for p in inspect.signature(step).parameters.values() if p.name != "io"]
+    twins: tuple[tuple[Any, str], ...] = ((sync, ""), (native, "a"))
+    for method, prefix in twins:
+        method.__name__ = prefix + name
+        method.__qualname__ = f"Memory.{prefix}{name}"
+        method.__signature__ = inspect.signature(step).replace(parameters=parameters)
+    return sync, native
+
+
+class Memory:
+    """Long-term memory of many users in one store.
+
+    `store`: a file name (opens a `SqliteMemoryStore`), or any LangGraph store. `embeddings`: a LangChain
+    `Embeddings` or a `"provider:model"` string; the default needs no model. `extractor`: the offline rules by
+    default. `topics`: all topics, e.g. `[*DEFAULT_TOPICS, Topic(name="hobby")]`. `policy`: who may overwrite whom.
+    `tool_sources`: names of tools whose results may teach something. `people`: message `name` → user id, where
+    several people share a thread. `on_event(name, data)` is told what went wrong or is worth knowing. `clock`
+    returns the current time, UTC-aware.
+    """
+
+    def __init__(
+        self,
+        store: str | PathLike[str] | BaseStore,
+        *,
+        embeddings: Embeddings | str | None = None,
+        extractor: Extractor | None = None,
+        topics: Iterable[Topic] = DEFAULT_TOPICS,
+        policy: TrustPolicy | None = None,
+        tool_sources: Iterable[str] = (),
+        people: Mapping[str, str] | None = None,
+        weights: Weights | None = None,
+        on_event: Callable[[str, dict[str, Any]], None] | None = None,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._owns_store = not isinstance(store, BaseStore)
+        embed = _embeddings(embeddings)
+        self.store: BaseStore = store if isinstance(store, BaseStore) else _open(store, embed)
+        base = self.store if isinstance(self.store, MemoryStore) else ForeignStore(self.store, embed)
+        self._base = base
+        self.io: IO = SyncPort(base, time.sleep)
+        self.aio: IO = AsyncPort(base)
+        self._tools = frozenset(tool_sources)
+        chosen = extractor or RuleExtractor(self._tools)
+        self._extract: Ask[Turn, Extraction] = Ask(chosen.extract, getattr(chosen, "aextract", None))
+        self._rules = Rules(Topics(topics), policy or TrustPolicy(), clock)
+        self._people = dict(people or {})
+        self._weights = weights or Weights()
+        self._on_event = on_event
+
+    # ---------------------------------------------------------------- learning
+
+    async def _add(
+        self,
+        io: IO,
+        messages: Any,
+        *,
+        user_id: str,
+        session_id: str | None = None,
+        app_name: str = "default",
+        agent_id: str | None = None,
+        source_type: SourceType | None = None,
+        source_id: str | None = None,
+        at: datetime | str | None = None,
+    ) -> list[Operation]:
+        """Learn from messages; what was decided about each fact found, in order.
+
+        `messages`: a string, a LangChain message, an OpenAI-style dict, or a list of those. Only what the user typed
+        teaches (and tools named in `tool_sources`). `source_type` overrides what the words amount to; `source_id`
+        names the source for `forget_source` (default: the session, else the turn). `at`: when it was said (default:
+        now). A message that was learnt from before changes nothing; the same id with new text replaces what it
+        taught. InvalidInput for what cannot be used; Conflict if other writers won fifty times.
+        """
+        spoken = self._turns(
+            coerce(messages),
+            user_id=user_id,
+            session_id=session_id,
+            app_name=app_name,
+            agent_id=agent_id,
+            source_type=_source_type(source_type),
+            source_id=source_id,
+            at=_time(at, "at"),
+        )
+        operations: list[Operation] = []
+        for turn in spoken:
+            fresh = await self._unheard(io, turn)
+            if fresh is not None:
+                operations += await self._learn(io, fresh)
+        return operations
+
+    async def _add_fact(
+        self,
+        io: IO,
+        content: str,
+        *,
+        user_id: str | None = None,
+        scope: Scope = "user",
+        session_id: str | None = None,
+        agent_id: str | None = None,
+        app_name: str = "default",
+        topic: str = "general",
+        slot: str | None = None,
+        value: str | None = None,
+        kind: str = "fact",
+        subject: str = "user",
+        source_type: SourceType = "bootstrapped",
+        source_id: str,
+        confidence: float = 1.0,
+        importance: float | None = None,
+        at: datetime | str | None = None,
+        valid_from: datetime | str | None = None,
+        valid_to: datetime | str | None = None,
+        expires_at: datetime | str | None = None,
+        entities: Sequence[str] = (),
+    ) -> Operation:
+        """Put in one fact from a system of record, or by an administrator; it passes the trust gate like any other.
+
+        The only way to write `scope="app"` (no `user_id`), read by all users. `value` is what the (topic, slot)
+        holds, by which equal facts are recognised (default: the content). UnknownTopic for a topic not registered.
+        """
+        text = _content(content)
+        self._rules.topics.get(topic)
+        if scope == "app" and user_id is not None:
+            raise InvalidInput(f"scope='app' belongs to no user, but user_id={user_id!r} was given")
+        if scope == "team":
+            raise InvalidInput("scope='team' cannot be written yet; use 'user', 'session', 'agent' or 'app'")
+        if not isinstance(source_id, str) or not source_id.strip():
+            raise InvalidInput(f"source_id must name where the fact comes from, got {source_id!r}")
+        turn_id = f"fact-{secrets.token_hex(8)}"
+        kind_of_source = _source_type(source_type)
+        assert kind_of_source is not None
+        candidate = _validated(
+            content=text,
+            topic=topic,
+            slot=slot or "",
+            value=value if value is not None else normal(text),
+            kind=kind,
+            subject=subject,
+            source_type=kind_of_source,
+            excerpt=text,
+            message_id=turn_id,
+            confidence=confidence,
+            importance=importance,
+            valid_from=_time(valid_from, "valid_from"),
+            valid_to=_time(valid_to, "valid_to"),
+            expires_at=_time(expires_at, "expires_at"),
+            entities=tuple(entities),
+        )
+        turn = Turn(
+            turn_id=turn_id,
+            user_id=user_id,
+            app_name=app_name,
+            scope=scope,
+            session_id=session_id,
+            agent_id=agent_id,
+            at=_time(at, "at") or self._rules.clock(),
+            digest=_digest(text),
+            source_type=kind_of_source,
+            source_id=source_id,
+            candidates=(candidate,),
+        )
+        return (await consolidate(io, turn, self._rules))[0]
+
+    async def _update(
+        self, io: IO, memory_id: str, *, user_id: str, content: str, app_name: str = "default"
+    ) -> Operation:
+        """Correct a memory in the user's name: a new version, `user_explicit`, that the trust gate does not judge.
+
+        MemoryNotFound for an id that is not this user's; InvalidInput if the memory is no longer believed.
+        """
+        text = _content(content)
+        _, record = await self._require(io, memory_id, Reader(user_id, app_name))
+        turn = Turn(
+            turn_id=f"update-{secrets.token_hex(8)}",
+            user_id=record.user_id,
+            app_name=app_name,
+            scope=record.scope,
+            session_id=record.session_id,
+            agent_id=record.agent_id,
+            at=self._rules.clock(),
+            digest=_digest(text),
+            source_type="user_explicit",
+            source_id="correction",
+        )
+        if record.scope == "app":
+            raise MemoryNotFound(f"no memory {memory_id!r} of user {user_id!r}; application facts are read-only")
+        return await correct(io, memory_id, text, turn, self._rules)
+
+    # ---------------------------------------------------------------- reading
+
+    async def _search(
+        self,
+        io: IO,
+        query: str,
+        *,
+        user_id: str,
+        k: int = 5,
+        session_id: str | None = None,
+        agent_id: str | None = None,
+        app_name: str = "default",
+        scopes: Sequence[Scope] | None = None,
+        topics: Sequence[str] | None = None,
+        kinds: Sequence[str] | None = None,
+        floor: float = 0.0,
+        weights: Weights | None = None,
+        mode: Mode = "hybrid",
+        as_of: datetime | str | None = None,
+        valid_at: datetime | str | None = None,
+        include_superseded: bool = False,
+    ) -> list[Recalled]:
+        """The user's k best memories for a query, best first, ranked exactly over all that are active.
+
+        Scopes: by default the user's and the application's, and those whose id is given. `topics` include what lies
+        below them ("diet" finds "diet/allergy"). `floor`: the least score. `mode`: "hybrid" words and vectors,
+        "vector", or "text". `as_of`: what was believed then; `valid_at`: what was true then. "" ranks by recency and
+        importance alone.
+        """
+        if not isinstance(query, str):
+            raise InvalidInput(f"query must be a str, got {type(query).__name__}: {query!r:.80}")
+        if not isinstance(k, int) or k < 0:
+            raise InvalidInput(f"k must be a whole number ≥ 0, got {k!r}")
+        if mode not in ("hybrid", "vector", "text"):
+            raise InvalidInput(f"mode must be 'hybrid', 'vector' or 'text', got {mode!r}")
+        now = self._rules.clock()
+        spoken = clean(query[: retrieval.MAX_QUERY], what="query").strip()
+        op = RankOp(
+            Reader(user_id, app_name, session_id, agent_id).facts(scopes),
+            spoken or None,
+            Where(
+                now=now.timestamp(),
+                statuses=("active", "superseded") if include_superseded else ("active",),
+                topics=None if topics is None else tuple(topics),
+                kinds=None if kinds is None else tuple(kinds),
+                as_of=_timestamp(as_of, "as_of"),
+                valid_at=_timestamp(valid_at, "valid_at"),
+            ),
+            weights or self._weights,
+            k,
+            floor,
+            mode,
+        )
+        return await retrieval.search(io, op, now)
+
+    async def _get(self, io: IO, memory_id: str, *, user_id: str, app_name: str = "default") -> MemoryRecord | None:
+        """The user's (or the application's) memory of this id, whatever its status; None if there is none."""
+        found = await retrieval.find(io, Reader(user_id, app_name), memory_id)
+        return found[1] if found else None
+
+    async def _get_all(
+        self,
+        io: IO,
+        *,
+        user_id: str,
+        status: Status | Literal["all"] = "active",
+        topic: str | None = None,
+        app_name: str = "default",
+    ) -> list[MemoryRecord]:
+        """All of the user's memories of this status in the order they were learnt; expired ones only with "all"."""
+        now = self._rules.clock()
+        wanted: dict[str, object] = {} if status == "all" else {"status": status}
+        if topic is not None:
+            wanted["topic"] = topic
+        items = await retrieval.items_under(io, Reader(user_id, app_name).root, wanted or None)
+        records = [MemoryRecord.model_validate(i.value) for i in items if i.namespace[-1] == "facts"]
+        if status != "all":
+            records = [r for r in records if r.expires_at is None or r.expires_at > now]
+        return sorted(records, key=lambda r: (r.seq, r.memory_id))
+
+    async def _history(self, io: IO, memory_id: str, *, user_id: str, app_name: str = "default") -> list[HistoryEntry]:
+        """What happened to a memory, oldest first. MemoryNotFound for an id that is not this user's."""
+        _, record = await self._require(io, memory_id, Reader(user_id, app_name))
+        return list(record.history)
+
+    async def _why(self, io: IO, memory_id: str, *, user_id: str, app_name: str = "default") -> Explanation:
+        """Why a memory is believed: sources, decisions, what it replaced, who contests it, its score parts now.
+
+        `print(memory.why(…))` reads as prose. MemoryNotFound for an id that is not this user's.
+        """
+        ns, record = await self._require(io, memory_id, Reader(user_id, app_name))
+        ids = [*record.supersedes, record.superseded_by, *record.contested_by, record.contests]
+        linked = {m.memory_id: m for m in await retrieval.fetch(io, [(ns, i) for i in ids if i])}
+        columns = Columns.of([record.model_dump(mode="json")])
+        parts = columns.parts(np.zeros(1), self._rules.clock().timestamp())
+        return Explanation(
+            record=record,
+            sources=record.sources,
+            decisions=record.history,
+            replaced=tuple(linked[i] for i in record.supersedes if i in linked and linked[i].contests is None),
+            replaced_by=linked.get(record.superseded_by or ""),
+            contested_by=tuple(linked[i] for i in record.contested_by if i in linked),
+            contests=linked.get(record.contests or ""),
+            parts=as_parts(parts[0]),
+        )
+
+    # ---------------------------------------------------------------- injecting
+
+    def block(
+        self,
+        hits: Sequence[Recalled],
+        *,
+        max_records: int = injection.MAX_RECORDS,
+        max_tokens: int = injection.MAX_TOKENS,
+    ) -> Block:
+        """The `<MEMORIES>` block of these hits: text, tokens (approximate), and the ids that found room."""
+        return injection.block(hits, max_records=max_records, max_tokens=max_tokens)
+
+    def inject(self, system: str, hits: Sequence[Recalled]) -> str:
+        """The system prompt with the block of these hits behind it; unchanged without hits."""
+        if not isinstance(system, str):
+            raise InvalidInput(f"system must be a str, got {type(system).__name__}; see inject_message")
+        return injection.into_text(system, self.block(hits))
+
+    def inject_message(self, system: SystemMessage | None, hits: Sequence[Recalled]) -> SystemMessage | None:
+        """The system message with the block as one more content block; earlier blocks and cache marks stay."""
+        return injection.into_message(system, self.block(hits))
+
+    # ---------------------------------------------------------------- erasing
+
+    async def _delete(
+        self,
+        io: IO,
+        memory_ids: str | Sequence[str],
+        *,
+        user_id: str,
+        previous: Previous = "stay",
+        app_name: str = "default",
+    ) -> int:
+        """Erase one memory or several; how many. All, or (MemoryNotFound) none.
+
+        `previous`: what becomes of the memory that an erased one had replaced: "stay" history, "restore" it if its
+        slot is free, or "refuse" (InvalidInput) to erase one that replaced another.
+        """
+        ids = [memory_ids] if isinstance(memory_ids, str) else list(memory_ids)
+        if not all(isinstance(i, str) and i for i in ids):
+            raise InvalidInput(f"memory ids must be non-empty strings, got {memory_ids!r:.120}")
+        if previous not in ("stay", "restore", "refuse"):
+            raise InvalidInput(f"previous must be 'stay', 'restore' or 'refuse', got {previous!r}")
+        return await forgetting.delete(io, Reader(user_id, app_name), ids, previous, self._rules)
+
+    async def _delete_all(self, io: IO, *, user_id: str, app_name: str = "default") -> int:
+        """Erase everything of one user: memories of every scope and status, turns; how many memories.
+
+        An empty or blank id raises MissingUser; `%` and `*` are ids like any other.
+        """
+        return await forgetting.delete_all(io, Reader(user_id, app_name))
+
+    async def _forget_source(self, io: IO, source_id: str, *, user_id: str, app_name: str = "default") -> Receipt:
+        """Erase what rests only on a source (a thread, record or message id); flag what rests on others too.
+
+        What an erased memory had replaced is believed again. The receipt says what was erased, flagged, and what is
+        out of reach.
+        """
+        if not isinstance(source_id, str) or not source_id.strip():
+            raise InvalidInput(f"source_id must be a non-empty str, got {source_id!r}")
+        return await forgetting.forget_source(io, Reader(user_id, app_name), source_id, self._rules)
+
+    # ---------------------------------------------------------------- around a turn (nodes, middleware, your own loop)
+
+    async def _recall(
+        self,
+        io: IO,
+        messages: Sequence[BaseMessage],
+        *,
+        user_id: str,
+        session_id: str | None = None,
+        app_name: str = "default",
+        agent_id: str | None = None,
+        hear: bool = True,
+    ) -> Recollection | None:
+        """What is worth knowing for the last thing the user typed; None if there is no such message.
+
+        Call it before the model runs. With `hear` (for a conversation, not for a prompt made by a program) the
+        message is also written to the user's queue, so that an interrupted turn is not lost, and what earlier turns
+        left there is learnt.
+        """
+        reader = Reader(user_id, app_name, session_id, agent_id)
+        spoken = self._latest(messages, reader, backfill=False)
+        if not spoken:
+            return None
+        if hear:
+            await self._catch_up(io, reader, but=[t.turn_id for t in spoken])
+            for turn in spoken:
+                await retried(io, functools.partial(self._hear, io, turn))
+        last = spoken[-1].messages[0]
+        hits = await self._search(
+            io,
+            last.text,
+            user_id=user_id,
+            k=injection.MAX_RECORDS,
+            session_id=session_id,
+            agent_id=agent_id,
+            app_name=app_name,
+        )
+        refs = [Ref(memory_id=h.record.memory_id, scope=h.record.scope, band=band(h.parts.confidence)) for h in hits]
+        return Recollection(message_id=last.id, key=self.key, refs=tuple(refs))
+
+    async def _recall_block(
+        self,
+        io: IO,
+        recollection: Recollection,
+        *,
+        user_id: str,
+        session_id: str | None = None,
+        app_name: str = "default",
+        agent_id: str | None = None,
+    ) -> Block:
+        """The block of a recollection, its texts read now: what was erased since is not in it.
+
+        The confidence bands are those of the moment of recall, so the block is the same through a tool loop.
+        """
+        reader = Reader(user_id, app_name, session_id, agent_id)
+        hits = await retrieval.resolve(io, reader, recollection.refs)
+        return injection.render(hits)
+
+    async def _remember(
+        self,
+        io: IO,
+        messages: Sequence[BaseMessage],
+        *,
+        user_id: str,
+        session_id: str | None = None,
+        app_name: str = "default",
+        agent_id: str | None = None,
+        backfill: bool = False,
+    ) -> list[Operation]:
+        """Learn from the last human message of a thread, and what followed it; call it after the model answered.
+
+        `backfill`: from all human messages, for a thread that is older than its memory.
+        """
+        operations: list[Operation] = []
+        for turn in self._latest(messages, Reader(user_id, app_name, session_id, agent_id), backfill):
+            fresh = await self._unheard(io, turn)
+            if fresh is not None:
+                operations += await self._learn(io, fresh)
+        return operations
+
+    add, aadd = _twins(_add)
+    add_fact, aadd_fact = _twins(_add_fact)
+    update, aupdate = _twins(_update)
+    search, asearch = _twins(_search)
+    get, aget = _twins(_get)
+    get_all, aget_all = _twins(_get_all)
+    history, ahistory = _twins(_history)
+    why, awhy = _twins(_why)
+    delete, adelete = _twins(_delete)
+    delete_all, adelete_all = _twins(_delete_all)
+    forget_source, aforget_source = _twins(_forget_source)
+    recall, arecall = _twins(_recall)
+    recall_block, arecall_block = _twins(_recall_block)
+    remember, aremember = _twins(_remember)
+
+    # ---------------------------------------------------------------- the store
+
+    def guarantees(self) -> Guarantees:
+        """Which promises hold on the store in use."""
+        return self._base.guarantees
+
+    def close(self) -> None:
+        """Close the store, if this Memory opened it; harmless twice."""
+        if self._owns_store:
+            self.store.close()  # type: ignore[attr-defined]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    @property
+    def key(self) -> str:
+        """A name of this memory's data that is the same in every process that opens it."""
+        return self._base.store_id
+
+    def last_said(self, messages: Sequence[BaseMessage], **ids: Any) -> str | None:
+        """The id of the last message that the user typed; None if there is none. For the ids see `recall`."""
+        reader = Reader(ids["user_id"], ids["app_name"], ids["session_id"], ids["agent_id"])
+        spoken = self._latest(messages, reader, backfill=False)
+        return spoken[-1].messages[0].id if spoken else None
+
+    def report(self, event: str, **data: Any) -> None:
+        """Log an event (names and ids, never a memory's text) and tell `on_event`."""
+        logger.warning("%s %s", event, data)
+        if self._on_event is not None:
+            self._on_event(event, data)
+
+    # ---------------------------------------------------------------- inside
+
+    def _latest(self, messages: Sequence[BaseMessage], reader: Reader, backfill: bool) -> list[Turn]:
+        """The turns of the human messages since the last answer (all, with `backfill`)."""
+        spoken = self._turns(
+            messages,
+            user_id=reader.user_id,
+            session_id=reader.session_id,
+            app_name=reader.app_name,
+            agent_id=reader.agent_id,
+            source_type=None,
+            source_id=None,
+            at=None,
+            start=0 if backfill else _last_said(messages),
+        )
+        return spoken
+
+    async def _catch_up(self, io: IO, reader: Reader, but: Sequence[str]) -> list[Operation]:
+        """Learn from what is left in the user's queue, oldest first, except these turns."""
+        turns = namespace("turns", app_name=reader.app_name, user_id=reader.user_id)
+        (items,), _ = await io.read([SearchOp(turns, {"status": "pending"}, 1_000)])
+        waiting = sorted((Turn.model_validate(i.value) for i in items), key=lambda t: t.seq)
+        operations: list[Operation] = []
+        for turn in waiting:
+            if turn.turn_id not in but:
+                operations += await self._learn(io, turn)
+        return operations
+
+    def _turns(
+        self,
+        messages: Sequence[Any],
+        *,
+        user_id: str,
+        session_id: str | None,
+        app_name: str,
+        agent_id: str | None,
+        source_type: SourceType | None,
+        source_id: str | None,
+        at: datetime | None,
+        start: int = 0,
+    ) -> list[Turn]:
+        Reader(user_id, app_name, session_id, agent_id).facts()  # every id is checked before anything is read
+        groups: list[tuple[str, list[Message]]] = []
+        for index, message in enumerate(messages[start:], start):
+            said = message_of(message, index=index, session_id=session_id, people=self._people, user_id=user_id)
+            if said.owner is not None:
+                groups.append((said.owner, [said.message]))
+            elif groups and said.message.role == "tool" and said.message.name in self._tools:
+                groups[-1][1].append(said.message)
+        now = self._rules.clock()
+        turns = []
+        for owner, parts in groups:
+            first = parts[0]
+            turn_id = first.id if session_id is None else f"{session_id}/{first.id}"
+            turns.append(
+                Turn(
+                    turn_id=turn_id,
+                    user_id=owner,
+                    app_name=app_name,
+                    session_id=session_id,
+                    agent_id=agent_id,
+                    at=at or now,
+                    messages=tuple(parts),
+                    digest=_digest(first.text),
+                    source_type=source_type,
+                    source_id=source_id or session_id or turn_id,
+                )
+            )
+        return turns
+
+    async def _unheard(self, io: IO, turn: Turn) -> Turn | None:
+        """The turn if it is news: None if it was learnt before; marked with what to replace if it was edited."""
+        (item,), _ = await io.read([GetOp(spaces(turn)[1], turn.turn_id)])
+        return self._news(turn, None if item is None else Turn.model_validate(item.value))
+
+    def _news(self, turn: Turn, stored: Turn | None) -> Turn | None:
+        if stored is None:
+            return turn
+        if stored.digest == turn.digest:
+            return None if stored.status == "done" else turn.change(seq=stored.seq, taught=stored.taught)
+        taught = (*stored.taught, *(o.memory_id for o in stored.operations if o.memory_id))
+        return turn.change(seq=stored.seq, taught=tuple(dict.fromkeys(taught)))
+
+    async def _hear(self, io: IO, turn: Turn) -> None:
+        _, turns = spaces(turn)
+        (item,), versions = await io.read([GetOp(turns, turn.turn_id)], versions=(turns,))
+        stored = None if item is None else Turn.model_validate(item.value)
+        news = self._news(turn, stored)
+        if news is None or (stored is not None and stored.digest == turn.digest):
+            return
+        puts: list[PutOp] = [turn_put(turns, news.change(seq=news.seq or versions[turns] + 1))]
+        await io.commit(puts, expect=versions)
+
+    async def _learn(self, io: IO, turn: Turn) -> list[Operation]:
+        proposed = await io.ask(self._extract, turn)
+        accepted = accept(turn, proposed, self._rules.topics, self._rules.policy)
+        return await consolidate(io, turn.change(candidates=accepted.candidates, dropped=accepted.dropped), self._rules)
+
+    async def _require(self, io: IO, memory_id: str, reader: Reader) -> tuple[tuple[str, ...], MemoryRecord]:
+        found = await retrieval.find(io, reader, memory_id)
+        if found is None:
+            raise MemoryNotFound(f"no memory {memory_id!r} for user {reader.user_id!r}")
+        return found
+
+
+def _last_said(messages: Sequence[BaseMessage]) -> int:
+    """Where the human messages since the last answer begin."""
+    at = len(messages)
+    for i in range(len(messages) - 1, -1, -1):
+        if isinstance(messages[i], HumanMessage):
+            at = i
+        elif at < len(messages):
+            break
+    return at
+
+
+def _embeddings(embeddings: Embeddings | str | None) -> Embeddings:
+    return HashEmbeddings() if embeddings is None else ensure_embeddings(embeddings)
+
+
+def _open(path: str | PathLike[str], embed: Embeddings) -> SqliteMemoryStore:
+    dims = getattr(embed, "dims", None) or len(embed.embed_query("dimensions"))
+    return SqliteMemoryStore(path, index={"dims": int(dims), "embed": embed, "fields": ["content"]})
+
+
+def _digest(text: str) -> str:
+    return blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _content(text: str) -> str:
+    return content(text)
+
+
+def _source_type(value: SourceType | None) -> SourceType | None:
+    if value is not None and value not in TRUST:
+        raise InvalidInput(f"source_type must be one of {', '.join(TRUST)}, got {value!r}")
+    return value
+
+
+def _time(value: datetime | str | None, what: str) -> datetime | None:
+    """An aware UTC time from a `datetime` or an ISO 8601 string."""
+    if value is None:
+        return None
+    try:
+        parsed = datetime.fromisoformat(value) if isinstance(value, str) else value
+    except ValueError as error:
+        raise InvalidInput(f"{what} is not an ISO 8601 time: {value!r}") from error
+    if not isinstance(parsed, datetime):
+        raise InvalidInput(f"{what} must be a datetime or an ISO 8601 string, got {value!r:.80}")
+    if parsed.tzinfo is None:
+        raise InvalidInput(f"{what} needs a time zone, got {value!r}; e.g. datetime.now(timezone.utc)")
+    return parsed.astimezone(UTC)
+
+
+def _timestamp(value: datetime | str | None, what: str) -> float | None:
+    parsed = _time(value, what)
+    return None if parsed is None else parsed.timestamp()
+
+
+def _validated(**fields: Any) -> Candidate:
+    try:
+        return Candidate(**fields)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise InvalidInput(f"{'.'.join(map(str, first['loc']))}: {first['msg']}, got {first['input']!r:.80}") from error

@@ -1,0 +1,93 @@
+"""`MemoryMiddleware`: memory for an agent made by `langchain.agents.create_agent`.
+
+    agent = create_agent(model, tools, middleware=[MemoryMiddleware(Memory("memory.db"))])
+
+Needs the `langchain` extra. The block is added to each model request and to nothing that is saved.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, NotRequired
+
+from langchain_core.messages import AIMessage
+from langgraph.config import get_config
+from langgraph.runtime import Runtime
+
+try:
+    from langchain.agents.middleware.types import (
+        AgentMiddleware,
+        AgentState,
+        ModelRequest,
+        ModelResponse,
+    )
+except ImportError as error:
+    raise ImportError("MemoryMiddleware needs LangChain: pip install 'langgraph-memory-adapter[langchain]'") from error
+
+from langmem_adapter import injection
+from langmem_adapter.langgraph import Ids, block_step, ids_of, own_memory, recall_step, remember_step
+from langmem_adapter.memory import Memory
+from langmem_adapter.ports import run
+from langmem_adapter.records import Block
+from langmem_adapter.toolcalls import watch
+
+
+class MemoryAgentState(AgentState[Any]):
+    """The agent's state and what was recalled for the last human message: ids and bands, never text."""
+
+    memories: NotRequired[dict[str, Any]]
+
+
+class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
+    """Recalls before the agent runs, injects into each model request, learns when the agent is done.
+
+    `memory=None` uses the agent's own store: `create_agent(…, store=store, middleware=[MemoryMiddleware()])`. The
+    user's id comes from `config={"configurable": {"user_id": "…"}}` or from the runtime context.
+    """
+
+    state_schema = MemoryAgentState
+
+    def __init__(self, memory: Memory | None = None) -> None:
+        super().__init__()
+        watch()
+        self.memory = memory
+
+    def before_agent(self, state: MemoryAgentState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        memory = self._memory(runtime)
+        return run(recall_step(memory, memory.io, state, _ids(runtime)))
+
+    async def abefore_agent(self, state: MemoryAgentState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        memory = self._memory(runtime)
+        return await recall_step(memory, memory.aio, state, _ids(runtime))
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any] | AIMessage:
+        memory = self._memory(request.runtime)
+        return handler(_with(request, run(block_step(memory, memory.io, request.state, _ids(request.runtime)))))
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ModelResponse[Any] | AIMessage:
+        memory = self._memory(request.runtime)
+        block = await block_step(memory, memory.aio, request.state, _ids(request.runtime))
+        return await handler(_with(request, block))
+
+    def after_agent(self, state: MemoryAgentState, runtime: Runtime[Any]) -> None:
+        memory = self._memory(runtime)
+        run(remember_step(memory, memory.io, state, _ids(runtime)))
+
+    async def aafter_agent(self, state: MemoryAgentState, runtime: Runtime[Any]) -> None:
+        memory = self._memory(runtime)
+        await remember_step(memory, memory.aio, state, _ids(runtime))
+
+    def _memory(self, runtime: Runtime[Any]) -> Memory:
+        return self.memory or own_memory(runtime.store)
+
+
+def _ids(runtime: Runtime[Any]) -> Ids:
+    return ids_of(get_config(), runtime.context)
+
+
+def _with(request: ModelRequest[Any], block: Block) -> ModelRequest[Any]:
+    if not block.text:
+        return request
+    return request.override(system_message=injection.into_message(request.system_message, block))

@@ -1,0 +1,130 @@
+"""Which namespaces, which filters; then the store ranks, exactly, over all of the owner's records.
+
+Owner filtering is in what the store is asked for, and every hit's namespace is checked again on the way out.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from langgraph.store.base import GetOp, SearchItem, SearchOp
+
+from langmem_adapter.errors import InvalidInput
+from langmem_adapter.namespaces import Namespace, namespace, user_root
+from langmem_adapter.ports import IO
+from langmem_adapter.records import Band, MemoryRecord, Parts, Recalled, Ref, Scope
+from langmem_adapter.stores.base import Ranked, RankOp
+
+PAGE = 1_000
+MAX_QUERY = 2_000
+"""Characters of a query that are searched for: a whole conversation is never embedded as one query."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Who is asking: what he may read follows from it."""
+
+    user_id: str
+    app_name: str = "default"
+    session_id: str | None = None
+    agent_id: str | None = None
+
+    def facts(self, scopes: Iterable[Scope] | None = None) -> tuple[Namespace, ...]:
+        """The fact namespaces of these scopes; by default user and app, and those whose id is given."""
+        if scopes is None:
+            scopes = ["user", "app"]
+            scopes += ["session"] if self.session_id is not None else []
+            scopes += ["agent"] if self.agent_id is not None else []
+        return tuple(dict.fromkeys(self._facts(scope) for scope in scopes))
+
+    def _facts(self, scope: Scope) -> Namespace:
+        return namespace(
+            "facts",
+            app_name=self.app_name,
+            user_id=self.user_id,
+            scope=scope,
+            session_id=self.session_id,
+            agent_id=self.agent_id,
+        )
+
+    @property
+    def root(self) -> Namespace:
+        """The prefix of all that belongs to the user."""
+        return user_root(self.app_name, self.user_id)
+
+
+async def search(io: IO, op: RankOp, now: datetime) -> list[Recalled]:
+    """The ranked records of an op, best first, each with those that contest it."""
+    results, _ = await io.read([op])
+    ranked: list[Ranked] = [r for r in results[0] if r.item.namespace in op.namespaces]
+    records = [MemoryRecord.model_validate(r.item.value) for r in ranked]
+    wanted = [(r.item.namespace, i) for r, m in zip(ranked, records, strict=True) for i in m.contested_by]
+    challengers = {m.memory_id: m for m in await fetch(io, wanted) if m.status == "contested"}
+    return [
+        Recalled(
+            record=m,
+            score=r.score,
+            parts=r.parts,
+            contested_by=tuple(challengers[i] for i in m.contested_by if i in challengers),
+        )
+        for r, m in zip(ranked, records, strict=True)
+    ]
+
+
+async def fetch(io: IO, keys: Sequence[tuple[Namespace, str]]) -> list[MemoryRecord]:
+    """The records at these places, in order; what is not there is left out."""
+    return [record for record in await _fetch_each(io, keys) if record is not None]
+
+
+async def _fetch_each(io: IO, keys: Sequence[tuple[Namespace, str]]) -> list[MemoryRecord | None]:
+    if not keys:
+        return []
+    items, _ = await io.read([GetOp(ns, key, refresh_ttl=False) for ns, key in keys])
+    return [None if item is None else MemoryRecord.model_validate(item.value) for item in items]
+
+
+async def resolve(io: IO, reader: Reader, refs: Sequence[Ref]) -> list[tuple[Recalled, Band]]:
+    """The recalled memories as they read now, with their bands at recall; what is gone or quarantined is left out."""
+    keys = [(reader.facts([ref.scope])[0], ref.memory_id) for ref in refs]
+    found = {r.memory_id: (ns, r) for (ns, _), r in zip(keys, await _fetch_each(io, keys), strict=True) if r}
+    wanted = [(ns, i) for ns, r in found.values() for i in r.contested_by]
+    challengers = {r.memory_id: r for r in await fetch(io, wanted) if r.status == "contested"}
+    return [
+        (
+            Recalled(
+                record=record,
+                score=0.0,
+                parts=_NO_PARTS,
+                contested_by=tuple(challengers[i] for i in record.contested_by if i in challengers),
+            ),
+            ref.band,
+        )
+        for ref in refs
+        if ref.memory_id in found and (record := found[ref.memory_id][1]).status != "quarantined"
+    ]
+
+
+_NO_PARTS = Parts(relevance=0.0, recency=0.0, importance=0.0, confidence=0.0)
+
+
+async def find(io: IO, reader: Reader, memory_id: str) -> tuple[Namespace, MemoryRecord] | None:
+    """The reader's record of this id and where it lies; None for an unknown id and for somebody else's."""
+    if not isinstance(memory_id, str) or not memory_id:
+        raise InvalidInput(f"memory_id must be a non-empty str, got {memory_id!r}")
+    usual = reader.facts()
+    items, _ = await io.read([GetOp(ns, memory_id, refresh_ttl=False) for ns in usual])
+    found = [(ns, item) for ns, item in zip(usual, items, strict=True) if item is not None]
+    if not found:  # a fact of another session or agent of the same user
+        elsewhere = await items_under(io, reader.root, {"memory_id": memory_id})
+        found = [(i.namespace, i) for i in elsewhere if i.namespace[-1] == "facts"]
+    return (found[0][0], MemoryRecord.model_validate(found[0][1].value)) if found else None
+
+
+async def items_under(io: IO, prefix: Namespace, filter: dict[str, object] | None = None) -> list[SearchItem]:
+    """All items below a prefix, page by page."""
+    found: list[SearchItem] = []
+    while True:
+        results, _ = await io.read([SearchOp(prefix, filter, PAGE, len(found), refresh_ttl=False)])
+        found += [item for item in results[0] if item.namespace[: len(prefix)] == prefix]
+        if len(results[0]) < PAGE:
+            return found
