@@ -1,0 +1,185 @@
+"""A message cut into clauses, each with the reasons, if any, why its words are not a statement of fact.
+
+Splitting is linear in the text and clauses are short, so patterns that run on one clause stay cheap.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from langmem_adapter.extraction import flags
+from langmem_adapter.extraction.masking import FAKE_ROLE, mask
+
+MAX_CLAUSE = 400
+"""Longer runs without any boundary are not read: no atomic fact needs them."""
+
+
+@dataclass(frozen=True)
+class Clause:
+    """One statement, and where it stands in the message."""
+
+    said: str
+    """What patterns match: plain quotes, lead-in words removed, the elided subject put back."""
+    start: int
+    end: int
+    flags: frozenset[str]
+    """Why it is no statement of fact (`question`, `hypothetical` …); empty: it is one."""
+    sentence: str
+    """The sentence it stands in, masked."""
+    before: str = ""
+    """The clause before it in the same sentence."""
+    asked: bool = False
+    """Whether the speaker asked for it to be remembered."""
+
+
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:dr|mr|mrs|ms|prof|st|mt|jr|sr|vs|etc|e\.g|i\.e|no|approx|dept|inc|ltd|co)|\b[A-Z])$", re.I
+)
+_END = re.compile(r"(?<=[a-z]{2})[.!?](?=[A-Z])|[.!?…]+[\"')\]]*(?=\s|\x00|$)|\n[ ]*", re.MULTILINE)
+
+_SUBJECT = (
+    r"i\b|i'm\b|im\b|i've\b|ive\b|i'd\b|we\b|we're\b|we've\b|he\b|she\b|they\b|you\b|it\b|it's\b"
+    r"|that's\b|there\b|there's\b|"
+    r"my\s+\w+|our\s+\w+|please\b|don't\b|these\s+days\b|nowadays\b"
+)
+_QUESTION = (
+    r"what\b|who\b|whose\b|how\b|where\b|when\b|why\b|which\b|is\b|are\b|do\b|does\b|did\b|can\b"
+    r"|could\b|would\b|should\b|any\b|right\b"
+)
+_VERB = (
+    r"love|like|hate|enjoy|prefer|dislike|live|work|use|can't\s+stand|don't|never|always|am|speak"
+    r"|drive|play|study|have|drink|eat"
+)
+_BOUNDARY = re.compile(
+    r"\s*[;()]\s*|\s+[-–—]+\s+|\s*(?:--|—)\s*|:\s+"
+    rf"|,?\s+(?:but|yet|because|although|though|whereas|however|while|except\s+that)\b,?\s+(?:now\s+)?"
+    rf"|,?\s+(?:so|since|as|given\s+that|given|seeing\s+as)\s+(?=(?:{_SUBJECT}|call\s+me|what|can|do|is"
+    r"|let|\w+\s+is\s+right)\b)"
+    rf"|,?\s+(?:and|then|or|plus)\s+(?=(?:also\s+|now\s+|then\s+)?(?:{_SUBJECT}|call\s+me\b|keep\b|answer\b|reply\b))"
+    rf"|,?\s+and\s+(?=(?:{_VERB})\s)"
+    rf"|,\s+(?=(?:{_SUBJECT}|{_QUESTION}|now\b|not\b|no\b|never\b|if\b|unless\b|says?\b|said\b"
+    r"|thanks?\b|especially\b|including\b))"
+    r"|,\s+(?:then|and|so|or)\s+(?=(?:then|obey|ignore|forward|send|delete|call|run|always|never)\b)",
+    re.IGNORECASE,
+)
+
+_LEAD = re.compile(
+    r"(?:(?:hi|hey|hello|howdy|hiya|good\s+(?:morning|evening|afternoon))(?:\s+(?:there|all|again|everyone))?[,!.]?\s+"
+    r"|(?:and|but|so|also|well|ok|okay|yes|yeah|yep|yup|oh|ah|um|uh|hmm|anyway|anyways|sorry|plus|then|"
+    r"because|since|as|given\s+that|actually|honestly|personally|frankly|basically|btw|fyi|tbh|ps"
+    r"|p\.s\.|thanks|thank\s+you|"
+    r"nope|indeed|luckily|fortunately|unfortunately|sadly|now|currently|nowadays|these\s+days|at\s+the\s+moment|"
+    r"recently|lately|incidentally|finally|please|scratch\s+that|correction|update|wait|haha|lol)[,:]?\s+"
+    r"|(?:no|right|sure|look|listen|true|today)[,:]\s+"
+    r"|by\s+the\s+way,?\s+|just\s+so\s+you\s+know,?\s+|just\s+to\s+let\s+you\s+know,?\s+|for\s+(?:the"
+    r"|your)\s+(?:record|notes?|information|reference)[,:]?\s+"
+    r"|as\s+i\s+(?:said|mentioned|told\s+you|say)(?:\s+(?:before|earlier|already|last\s+time))?,?\s+"
+    r"|like\s+i\s+said,?\s+"
+    r"|to\s+be\s+(?:honest|clear|fair|precise|exact),?\s+|in\s+fact,?\s+|of\s+course,?\s+|one\s+more\s+thing[,:]?\s+"
+    r"|(?:quick|small|another)?\s*(?:heads\s*up|fun\s+fact|reminder|note|side\s+note)\s*[:,-]\s*"
+    r"|i\s+(?:just\s+)?(?:should|must|want\s+to|wanted\s+to|have\s+to|can)\s+(?:also\s+)?(?:mention"
+    r"|add|say|tell\s+you|note)\s+(?:that\s+)?"
+    r"|i\s+(?:already\s+)?(?:told|said\s+to)\s+you\s+(?:that\s+)?|i\s+mentioned\s+(?:that\s+)?|i\s+said\s+(?:that\s+)?"
+    r"|you\s+(?:should|must|might\s+want\s+to|may\s+want\s+to)\s+know\s+(?:that\s+)?|(?:did\s+i\s+mention\s+that)\s+"
+    r"|the\s+thing\s+is,?\s+|turns\s+out\s+(?:that\s+)?)",
+    re.IGNORECASE,
+)
+_ASKED = re.compile(
+    r"(?:please\s+|can\s+you\s+|could\s+you\s+|just\s+|also\s+)*"
+    r"(?:(?:remember|note(?:\s+down)?|don't\s+forget|do\s+not\s+forget|dont\s+forget|keep\s+in\s+mind"
+    r"|bear\s+in\s+mind|make\s+a\s+note|"
+    r"take\s+note|save|store|be\s+aware|for\s+future\s+reference|for\s+next\s+time|for\s+later|memorise|memorize)"
+    r"(?:\s+for\s+(?:me|later|next\s+time|the\s+future))?)"
+    r"(?:\s*[:,-]\s*|\s+that\s+|\s+(?=my\b|i\b|i'm\b|our\b))",
+    re.IGNORECASE,
+)
+_SELF = re.compile(r"(?:i|i'm|im|i've|ive|i'd)\b", re.IGNORECASE)
+_OTHER = re.compile(
+    r"(?:he|she|they|it|you|there|that|this|everyone|people|my|our|the|his|her|their|your)\b", re.IGNORECASE
+)
+_ELIDED = re.compile(rf"(?:also\s+|then\s+|now\s+|really\s+|absolutely\s+)*(?:{_VERB})\s", re.IGNORECASE)
+
+
+def clauses(text: str, *, offset: int = 0) -> Iterator[Clause]:
+    """The clauses of a message in order; positions are shifted by `offset`."""
+    masked = mask(text)
+    fake = FAKE_ROLE.search(masked)
+    fake_at = fake.start() if fake else len(masked)
+    carried: frozenset[str] = frozenset()
+    for start, end in _sentences(masked):
+        cut = min(end, fake_at) if start < fake_at else end
+        spans = [(start, cut)] if cut == end else [(start, cut), (cut, end)]
+        for a, b in spans:
+            extra = frozenset({"fake_role"}) if a >= fake_at else frozenset()
+            sentence = masked[a:b]
+            carried |= flags.opens(sentence)
+            own = flags.of_sentence(sentence) | carried | extra
+            yield from _clauses_of(masked, a, b, own, offset)
+
+
+def _sentences(masked: str) -> Iterator[tuple[int, int]]:
+    at = 0
+    for match in _END.finditer(masked):
+        if match[0][0] == "." and _ABBREVIATION.search(masked[max(at, match.start() - 8) : match.start()]):
+            continue
+        if masked[at : match.start()].strip():
+            yield at, match.end()
+        at = match.end()
+    if masked[at:].strip():
+        yield at, len(masked)
+
+
+def _clauses_of(masked: str, start: int, end: int, own: frozenset[str], offset: int) -> Iterator[Clause]:
+    sentence = masked[start:end]
+    subject, before = "", ""
+    tainted: frozenset[str] = frozenset()
+    for a, b, joined in _pieces(sentence):
+        piece = sentence[a:b]
+        said, asked = _led(piece)
+        if not said or len(said) > MAX_CLAUSE:
+            continue
+        said, subject, foreign = _with_subject(said, subject)
+        found = flags.of_clause(piece, said, joined, sentence[b:])
+        tainted = flags.carried(tainted, piece, joined) | (found & flags.STICKY)
+        everything = own | found | tainted | foreign
+        yield Clause(said, offset + start + a, offset + start + b, everything, sentence, before, asked)
+        before = said
+
+
+def _pieces(sentence: str) -> Iterator[tuple[int, int, str]]:
+    """(start, end, the words or mark before it) of each clause."""
+    at, joined = 0, ""
+    for match in _BOUNDARY.finditer(sentence):
+        if sentence[at : match.start()].strip():
+            yield *_trim(sentence, at, match.start()), joined
+        at, joined = match.end(), match[0].strip(" ,").casefold()
+    if sentence[at:].strip():
+        yield *_trim(sentence, at, len(sentence)), joined
+
+
+def _trim(sentence: str, a: int, b: int) -> tuple[int, int]:
+    piece = sentence[a:b]
+    return a + len(piece) - len(piece.lstrip()), b - (len(piece) - len(piece.rstrip()))
+
+
+def _led(piece: str) -> tuple[str, bool]:
+    """The piece without the words that only lead in to it, and whether they asked to remember it."""
+    said, asked, before = piece, False, None
+    while said != before:
+        before = said
+        if match := _ASKED.match(said):
+            said, asked = said[match.end() :], True
+        elif (match := _LEAD.match(said)) and match.end() < len(said):
+            said = said[match.end() :]
+    return said.strip(" .!?…,"), asked
+
+
+def _with_subject(said: str, subject: str) -> tuple[str, str, frozenset[str]]:
+    """`hate Z` behind `I love X` is `I hate Z`; behind `my parents love X` it is not the speaker's."""
+    if _SELF.match(said):
+        return said, "i", frozenset()
+    if _ELIDED.match(said + " "):
+        if subject == "i":
+            return "I " + said, subject, frozenset()
+        return said, subject, frozenset({"third_party"}) if subject == "other" else frozenset()
+    return said, "other" if _OTHER.match(said) else subject, frozenset()

@@ -1,0 +1,228 @@
+"""Diet, its end, what is not eaten, allergies and intolerances."""
+
+import re
+from collections.abc import Iterator
+
+from langmem_adapter.extraction.clauses import Clause
+from langmem_adapter.extraction.phrases import ADV, AM, HAVE, fact, rule, thing, things
+from langmem_adapter.records import Candidate
+
+_KIND = (
+    r"(?:raw\s+vegan|lacto-?ovo\s+vegetarian|vegan|vegetarian|veggie|pescatarian|pescetarian"
+    r"|flexitarian|omnivore|fruitarian|carnivore|"
+    r"kosher|halal|keto(?:genic)?|paleo|plant[- ]based|gluten[- ]free|dairy[- ]free|lactose[- ]free"
+    r"|low[- ]carb|whole30|mediterranean)"
+)
+_SAME = {
+    "veggie": "vegetarian",
+    "pescetarian": "pescatarian",
+    "ketogenic": "keto",
+    "plant based": "plant-based",
+    "gluten free": "gluten-free",
+    "dairy free": "dairy-free",
+    "lactose free": "lactose-free",
+    "low carb": "low-carb",
+    "omnivore": "omnivorous",
+    "carnivore": "carnivorous",
+    "mediterranean": "Mediterranean",
+}
+_STOP = (
+    r"(?=$|[,.!]|\s+(?:now|too|again|though|and|these\s+days|since|for|person|myself|by|at|who|because"
+    r"|actually|btw|as\s+well|if|but|eater|"
+    r"nowadays|today|already|lol|haha|here|in\s+case|diet|food|everything|meals?|household|family|in"
+    r"|with|as|when|so|currently|please|tho)\b)"
+)
+_FLESH = (
+    r"(?:fish|meat|red\s+meat|seafood|chicken|beef|pork|dairy|cheese|eggs?|poultry|bacon|lamb"
+    r"|animal\s+products?|shellfish|sushi|steak)"
+)
+_END = r"(?:any\s*more|any\s+longer|these\s+days|now)"
+
+
+def _diet_name(words: str) -> str:
+    low = " ".join(words.casefold().split())
+    return _SAME.get(low, low)
+
+
+def _follows(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    diet = _diet_name(match["diet"])
+    grade = (match.groupdict().get("grade") or "").strip().casefold()
+    value = f"{grade} {diet}".strip()
+    article = "an" if value[0] in "aeiou" else "a"
+    yield fact(f"The user follows {article} {value} diet.", "diet", value=value)
+
+
+def _ended(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    diet = _diet_name(match["diet"])
+    article = "an" if diet[0] in "aeiou" else "a"
+    yield fact(f"The user no longer follows {article} {diet} diet.", "diet", value=diet, retract=True)
+
+
+def _eats_again(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    food = match["food"].casefold()
+    again = " again" if re.search(r"\bagain\b|\bback\s+to\b", match[0], re.IGNORECASE) else ""
+    yield fact(f"The user eats {food}{again}.", "diet", value=f"eats {food}")
+
+
+def _no_flesh(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    food = match["food"].casefold()
+    yield fact(f"The user does not eat {food}.", "diet", value=f"no {food}")
+
+
+def _avoids(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    verb = "drink" if "drink" in match["verb"].casefold() else "eat"
+    for food in things(match["food"], 3):
+        yield fact(f"The user does not {verb} {food}.", "preference/likes", food, "avoid", kind="preference")
+
+
+def _stays_off(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    for food in things(match["food"], 3):
+        yield fact(f"The user avoids {food}.", "preference/likes", food, "avoid", kind="preference")
+
+
+def _singular(word: str) -> str:
+    if re.search(r"(?:ss|us|sis)$", word) or len(word) < 4:
+        return word
+    if word.endswith("ies"):
+        return word[:-3] + "y"
+    return word[:-2] if word.endswith(("oes", "shes", "ches")) else word.removesuffix("s")
+
+
+def _allergens(words: str) -> list[tuple[str, str]]:
+    return [(item, _singular(item.casefold())) for item in things(words, 3) if not re.search(r"\d", item)]
+
+
+def _allergic(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    for item, slot in _allergens(match["what"]):
+        yield fact(f"The user is allergic to {item}.", "diet/allergy", slot, "allergic")
+
+
+def _maybe_allergic(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    for item, slot in _allergens(match["what"]):
+        yield fact(
+            f"The user might be allergic to {item}.",
+            "diet/allergy",
+            slot,
+            "allergic",
+            source_type="user_implicit",
+            confidence=0.3,
+        )
+
+
+def _intolerant(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    for item, slot in _allergens(match["what"]):
+        yield fact(f"The user is {item} intolerant.", "diet/allergy", slot, "intolerant")
+
+
+def _has_allergy(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    item = thing(match["what"], 3)
+    if item:
+        value = "intolerant" if match["kind"].casefold().startswith(("intol", "sens")) else "allergic"
+        to = "intolerant of" if value == "intolerant" else "allergic to"
+        yield fact(f"The user is {to} {item.casefold()}.", "diet/allergy", _singular(item.casefold()), value)
+
+
+def _outgrew(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    for item, slot in _allergens(match["what"] or match["what2"]):
+        yield fact(f"The user is no longer allergic to {item}.", "diet/allergy", slot, "none")
+
+
+def _no_allergies(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    yield fact("The user has no allergies.", "diet/allergy", "any", "none")
+
+
+def _coeliac(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    yield fact(f"The user is {match['what'].casefold()} and avoids gluten.", "diet/allergy", "gluten", "intolerant")
+
+
+_GRADE = r"(?P<grade>(?:mostly|mainly|largely|partly)\s+)?"
+_A = r"(?:a\s+|an\s+)?(?:(?:strict|lifelong|committed|proud|devoted|complete|full|happy|total|long-?time)\s+)?"
+RULES = (
+    rule(
+        rf"(?:{AM}|i\s+(?:went|became|turned|have\s+gone|have\s+become)|i've\s+(?:gone|become|turned)|we're"
+        rf"|we\s+are)\s+{ADV}{_GRADE}{_A}(?P<diet>{_KIND}){_STOP}",
+        _follows,
+    ),
+    rule(
+        rf"i\s+{ADV}(?:eat|follow|keep|keep\s+to|stick\s+to|do|live)\s+{ADV}(?:only\s+|an?\s+|my\s+"
+        rf")?(?:(?:strict|mostly)\s+)?(?P<diet>{_KIND}){_STOP}",
+        _follows,
+    ),
+    rule(rf"(?:{AM}\s+{ADV}on|my\s+diet\s+is)\s+{ADV}(?:an?\s+|the\s+)?(?P<diet>{_KIND}){_STOP}", _follows),
+    rule(rf"(?:so\s+)?(?P<diet>{_KIND})\s+is\s+(?:right|correct|it|what\s+i\s+am|accurate)", _follows),
+    rule(
+        rf"(?:i'm|im|i\s+am)\s+not\s+(?:really\s+|actually\s+)?(?:an?\s+)?(?P<diet>{_KIND})\s+any\s*(?:more|longer)",
+        _ended,
+    ),
+    rule(rf"(?:i'm|im|i\s+am)\s+no\s+longer\s+(?:an?\s+|eating\s+|on\s+an?\s+)?(?P<diet>{_KIND}){_STOP}", _ended),
+    rule(
+        r"i(?:'ve|\s+have)?\s*(?:just\s+|recently\s+)?(?:stopped|quit|gave\s+up|given\s+up|done)\s+"
+        rf"(?:being|eating|with\s+being|on\s+being)\s+(?:an?\s+)?(?P<diet>{_KIND}){_STOP}",
+        _ended,
+    ),
+    rule(rf"{AM}\s+done\s+(?:with\s+)?being\s+(?:an?\s+)?(?P<diet>{_KIND}){_STOP}", _ended),
+    rule(
+        r"i(?:'ve|\s+have)?\s*(?:just\s+|recently\s+)?(?:started|begun|began|gone\s+back\s+to|went\s+"
+        rf"back\s+to)\s+(?:eating\s+|to\s+eat\s+)?(?P<food>{_FLESH})(?:\s+(?:again|now)|$|\s+(?:last|this"
+        r"|a)\b)",
+        _eats_again,
+    ),
+    rule(
+        rf"(?:i|i'm|im|i\s+am)\s+(?:now\s+|do\s+|back\s+to\s+)*(?:eat|eating)\s+(?P<food>{_FLESH})\s+"
+        r"(?:again|now|these\s+days)",
+        _eats_again,
+    ),
+    rule(
+        rf"(?:i\s+do\s+(?:now\s+)?eat|i'm\s+back\s+to\s+eating|i\s+now\s+eat)\s+(?P<food>{_FLESH})(?=$"
+        r"|[,.!]|\s+(?:though|but|now|again))",
+        _eats_again,
+    ),
+    rule(
+        r"i\s+(?:do\s+not|don't|dont|never|no\s+longer)\s+eat\s+(?:any\s+)?(?P<food>meat|red\s+meat"
+        r"|animal\s+products?|fish\s+or\s+meat|meat\s+or\s+fish)(?=$|[,.!]|\s+(?:any|at\s+all|now|so|and"
+        r"|but|or|though|either|these))",
+        _no_flesh,
+    ),
+    rule(
+        rf"(?:{AM}\s+{ADV}(?:not\s+sure\s+if\s+)?(?:i'm\s+)?possibly|i\s+(?:might|may|could)\s+(?:also\s+"
+        r")?be|i\s+(?:think|suspect|believe)\s+(?:that\s+)?(?:i\s+(?:might|may|could)\s+be|i'm|i\s+am|im)"
+        rf"|(?:maybe|perhaps)\s+i'm)\s+{ADV}allergic\s+to\s+(?P<what>.+)",
+        _maybe_allergic,
+        tolerates=("uncertain", "modal"),
+    ),
+    rule(
+        r"(?:i'm|im|i\s+am)\s+(?:not\s+allergic\s+to\s+(?P<what>.+?)\s+any\s*(?:more|longer)|no\s+"
+        r"longer\s+allergic\s+to\s+(?P<what2>.+))",
+        _outgrew,
+    ),
+    rule(rf"{AM}\s+{ADV}allergic\s+to\s+(?P<what>.+)", _allergic),
+    rule(
+        rf"(?:{HAVE}|i\s+suffer\s+from)\s+(?:(?:an?|the|severe|bad|serious|mild|slight|terrible"
+        r"|life-threatening|strong)\s+)*(?P<kind>allergy|allergies|intolerance|sensitivity)\s+to\s+"
+        r"(?P<what>.+)",
+        _has_allergy,
+    ),
+    rule(
+        rf"(?:{HAVE}|i\s+suffer\s+from)\s+(?:(?:an?|severe|bad|serious|mild|slight|terrible"
+        r"|life-threatening|strong)\s+)*(?P<what>(?!no\b|any\b|some\b|food\b)[a-z]+(?:\s+[a-z]+)?)\s+"
+        r"(?P<kind>allergy|allergies|intolerance|sensitivity)\b",
+        _has_allergy,
+    ),
+    rule(rf"{AM}\s+{ADV}(?P<what>lactose|gluten|fructose|histamine|dairy|wheat|soy|egg)[- ]intolerant", _intolerant),
+    rule(rf"{AM}\s+{ADV}intolerant\s+(?:to|of)\s+(?P<what>.+)", _intolerant),
+    rule(rf"(?:{AM}\s+{ADV}(?:a\s+)?|{HAVE}\s+)(?P<what>coeliac|celiac)\b", _coeliac),
+    rule(
+        r"(?:i\s+(?:do\s+not|don't|dont)\s+have\s+any|i\s+have\s+no|i've\s+got\s+no)\s+(?:known\s+|food\s+)*allergies",
+        _no_allergies,
+    ),
+    rule(
+        r"i\s+(?:(?:do\s+not|don't|dont)\s+(?:ever\s+|really\s+)?|never\s+|can't\s+|cannot\s+|cant\s+"
+        r"|no\s+longer\s+)(?P<verb>eat|drink)\s+(?:any\s+)?(?P<food>(?!here|there|out|at|in|on|before"
+        r"|after|much|enough|well|breakfast|lunch|dinner|late|that|this|and|anymore|any\s*more)[a-z].+)",
+        _avoids,
+    ),
+    rule(
+        r"i\s+(?:always\s+|usually\s+|try\s+to\s+)?(?:avoid|stay\s+away\s+from|steer\s+clear\s+of)\s+(?P<food>.+)",
+        _stays_off,
+    ),
+)

@@ -1,0 +1,250 @@
+"""Name, language, age, origin, home."""
+
+import re
+from collections.abc import Iterator
+
+from langmem_adapter.extraction.clauses import Clause
+from langmem_adapter.extraction.phrases import ADV, AM, fact, name, place, rule, tail_cut, thing, things
+from langmem_adapter.records import Candidate
+
+LANGUAGES = (
+    r"(?:(?:british|american|australian|canadian|us|uk|plain|simple|brazilian|european|latin\s+"
+    r"american|swiss|mexican)\s+)?"
+    r"(?:english|french|german|spanish|portuguese|italian|dutch|flemish|polish|czech|slovak|russian"
+    r"|ukrainian|swedish|norwegian|danish|finnish|"
+    r"icelandic|greek|turkish|arabic|hebrew|persian|farsi|hindi|urdu|bengali|tamil|telugu|punjabi"
+    r"|mandarin|cantonese|chinese|japanese|korean|"
+    r"vietnamese|thai|indonesian|malay|swahili|romanian|hungarian|bulgarian|serbian|croatian|catalan"
+    r"|basque|galician|welsh|irish|gaelic|latvian|"
+    r"lithuanian|estonian|albanian|georgian|armenian|afrikaans|zulu|esperanto|latin|tagalog|filipino)"
+)
+_MONTH = (
+    r"(?:january|february|march|april|may|june|july|august|september|october|november|december|jan|feb"
+    r"|mar|apr|jun|jul|aug|sept?|oct|nov|dec)"
+)
+
+
+def language_name(words: str) -> str:
+    """A language as English writes it: "British English"."""
+    return " ".join(w.upper() if w in ("us", "uk") else w.capitalize() for w in words.casefold().split())
+
+
+def _goes_by(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    called = name(match["name"])
+    if called:
+        yield fact(f"The user goes by {called}.", "identity/name", value=called)
+
+
+def _introduces(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
+    called = name(match["name"])
+    if called and match["name"][0].isupper():
+        yield fact(f"The user goes by {called}.", "identity/name", value=called)
+
+
+def _part_of_name(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    called = name(match["name"])
+    if called:
+        part = " ".join(match["part"].casefold().split())
+        yield fact(f"The user's {part} is {called}.", "general", part, called)
+
+
+def _speaks(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    for item in things(match["what"], 3):
+        if re.fullmatch(LANGUAGES, item, re.IGNORECASE):
+            language = language_name(item)
+            yield fact(f"The user speaks {language}.", "general", f"speaks {language}", language)
+
+
+def _native(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    language = language_name(match["what"])
+    kind = " ".join(match["kind"].casefold().split())
+    if kind in ("preferred language", "language"):
+        yield fact(f"The user's preferred language is {language}.", "identity/language", value=language)
+    else:
+        yield fact(f"The user's {kind} is {language}.", "general", kind, language)
+
+
+def _age(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    if 3 <= int(match["age"]) <= 120:
+        yield fact(f"The user is {match['age']} years old.", "general", "age", match["age"])
+
+
+def _birthday(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    day = tail_cut(match["day"])
+    yield fact(f"The user's birthday is {day}.", "general", "birthday", day)
+
+
+def _born_in(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    where = place(match["where"])
+    if where:
+        yield fact(f"The user was born in {where}.", "general", "birthplace", where)
+
+
+def _from(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    where = place(match["where"])
+    if where and not re.match(rf"{_MONTH}\b|\d", where, re.IGNORECASE):
+        yield fact(f"The user is from {where}.", "general", "origin", where)
+
+
+def _lives(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    where = place(match["where"])
+    if where:
+        preposition = (match.groupdict().get("prep") or "in").casefold()
+        preposition = preposition if preposition in ("in", "at", "on", "near", "outside") else "in"
+        replaces = place(match.groupdict().get("old") or "")
+        yield fact(f"The user lives {preposition} {where}.", "home/location", value=where, replaces=replaces)
+
+
+def _dwelling(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    what = thing(match["what"], 8)
+    if what:
+        yield fact(f"The user lives {match['prep'].casefold()} {what}.", "general", "dwelling", what)
+
+
+def _state(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    value = " ".join(match["what"].casefold().split())
+    yield fact(f"The user is {value}.", "general", match.lastgroup or "", value)
+
+
+_NATION = (
+    r"(?:american|british|english|scottish|welsh|irish|french|german|spanish|portuguese|italian|dutch"
+    r"|belgian|swiss|austrian|polish|czech|"
+    r"slovak|hungarian|romanian|bulgarian|greek|turkish|russian|ukrainian|swedish|norwegian|danish"
+    r"|finnish|icelandic|canadian|mexican|"
+    r"brazilian|argentinian|chilean|colombian|peruvian|cuban|indian|pakistani|bangladeshi|nepali"
+    r"|chinese|japanese|korean|vietnamese|thai|"
+    r"filipino|indonesian|malaysian|australian|kiwi|egyptian|moroccan|nigerian|kenyan|ghanaian"
+    r"|ethiopian|south\s+african|israeli|"
+    r"lebanese|iranian|iraqi|syrian|saudi|latvian|lithuanian|estonian|croatian|serbian|slovenian"
+    r"|albanian|georgian|armenian)"
+)
+
+
+def _nationality(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    value = " ".join(w.capitalize() for w in match["what"].split())
+    yield fact(f"The user is {value}.", "general", "nationality", value)
+
+
+_NM = r"(?P<name>[^,;:!?]{1,60})"
+_NEXT = r"(?=$|[,.!]|\s+(?:and|now|too|btw|but|by\s+the\s+way|with|of|so|from|living|at|in)\b)"
+RULES = (
+    rule(
+        r"(?:(?:please|just|pls|simply|and|you\s+can|you\s+may|feel\s+free\s+to|do)\s+)*(?:always\s+"
+        rf")?call\s+me\s+{_NM}",
+        _goes_by,
+        tolerates=("question",),
+    ),
+    rule(
+        r"(?:i\s+go\s+by|i'm\s+called|i\s+am\s+called|im\s+called|i'm\s+known\s+as|i\s+prefer\s+to\s+be\s+"
+        r"called|i(?:'d|\s+would)\s+(?:prefer|rather)\s+(?:to\s+)?be\s+called|i\s+like\s+to\s+be\s+"
+        rf"called)\s+(?:the\s+name\s+)?{_NM}",
+        _goes_by,
+        tolerates=("modal",),
+    ),
+    rule(
+        r"(?:(?:everyone|everybody|people|friends|my\s+friends|most\s+people|my\s+family|my\s+colleagues"
+        rf"|they|all\s+my\s+friends|folks)\s+)(?:just\s+|all\s+|usually\s+|always\s+)?calls?\s+me\s+{_NM}",
+        _goes_by,
+        tolerates=("third_party",),
+    ),
+    rule(
+        r"(?:my\s+(?:first\s+|full\s+|given\s+|preferred\s+|real\s+)?name\s+is|my\s+(?:first\s+|full\s+"
+        rf")?name's|(?:the\s+)?name's|my\s+nickname\s+is)\s+{_NM}",
+        _goes_by,
+    ),
+    rule(
+        rf"my\s+(?P<part>surname|last\s+name|family\s+name|middle\s+name|maiden\s+name|pronouns)\s+(?:is|are)\s+{_NM}",
+        _part_of_name,
+    ),
+    rule(r"(?P<hi>(?:this\s+is)\s+)(?P<name>[A-Z]\w+)\s+(?:here|speaking)$", _introduces),
+    rule(
+        rf"(?:i|we)\s+(?:can\s+)?{ADV}(?:speak|am\s+fluent\s+in)\s+(?:fluent\s+|some\s+|a\s+little\s+|a\s+"
+        r"bit\s+of\s+|both\s+)?(?P<what>.+)",
+        _speaks,
+    ),
+    rule(r"i'm\s+(?:also\s+)?fluent\s+in\s+(?P<what>.+)", _speaks),
+    rule(
+        r"my\s+(?P<kind>native\s+language|mother\s+tongue|first\s+language|second\s+language|preferred\s+"
+        rf"language|language)\s+is\s+(?P<what>{LANGUAGES})\b",
+        _native,
+    ),
+    rule(
+        r"(?:i'm|im|i\s+am|i\s+(?:just|recently)\s+turned)\s+(?:now\s+|only\s+|already\s+"
+        r")?(?P<age>\d{1,3})(?:\s*(?:years?\s+old|yrs?\s+old|yo|y\.?o\.?)|$)",
+        _age,
+    ),
+    rule(
+        rf"my\s+birthday(?:'s|\s+is)\s+(?:on\s+)?(?P<day>(?:the\s+)?\d{{1,2}}(?:st|nd|rd|th)?(?:\s+of)?\s+"
+        rf"{_MONTH}\b.{{0,8}}|{_MONTH}\s+(?:the\s+)?\d{{1,2}}(?:st|nd|rd|th)?.{{0,8}})",
+        _birthday,
+    ),
+    rule(
+        rf"i\s+was\s+born\s+on\s+(?P<day>(?:the\s+)?\d{{1,2}}(?:st|nd|rd|th)?(?:\s+of)?\s+"
+        rf"{_MONTH}\b.{{0,8}}|{_MONTH}\s+(?:the\s+)?\d{{1,2}}(?:st|nd|rd|th)?.{{0,8}})",
+        _birthday,
+    ),
+    rule(r"i\s+was\s+born\s+(?:and\s+raised\s+)?in\s+(?P<where>.+)", _born_in),
+    rule(rf"{AM}\s+{ADV}(?:originally\s+)?from\s+(?P<where>.+)", _from),
+    rule(r"i\s+(?:originally\s+)?come\s+from\s+(?P<where>.+)", _from),
+    rule(
+        rf"(?:i|we)\s+{ADV}(?:live\s+and\s+work|live|reside)\s+(?P<prep>in|at|on|near|outside)\s+(?P<where>.+)", _lives
+    ),
+    rule(
+        rf"(?:{AM}|we're|we\s+are)\s+{ADV}(?:living|based|located|settled)\s+(?P<prep>in|at|near|outside"
+        r"|out\s+of)\s+(?P<where>.+)",
+        _lives,
+    ),
+    rule(
+        r"(?:i|we)(?:'ve|\s+have)?\s+(?:just\s+|recently\s+|finally\s+|now\s+)*(?:moved|relocated)\s+"
+        r"(?:house\s+|back\s+|over\s+|down\s+|up\s+|out\s+)?from\s+(?P<old>.+?)\s+to\s+(?P<where>.+)",
+        _lives,
+    ),
+    rule(
+        r"(?:i|we)(?:'ve|\s+have)?\s+(?:just\s+|recently\s+|finally\s+|now\s+)*(?:moved|relocated"
+        r"|emigrated)\s+(?:house\s+|back\s+|over\s+|down\s+|up\s+|out\s+|here\s+)?to\s+(?P<where>.+)",
+        _lives,
+    ),
+    rule(
+        r"(?:my\s+home\s+is|my\s+home's|home\s+is|my\s+home\s+town\s+is\s+now|my\s+city\s+is)\s+(?:in\s+"
+        r"|now\s+)*(?P<where>.+)",
+        _lives,
+    ),
+    rule(r"i\s+call\s+(?P<where>.+?)\s+(?:my\s+)?home\b", _lives),
+    rule(
+        rf"(?:i|we)\s+{ADV}live\s+(?P<prep>in|on|at|near|with)\s+(?P<what>(?:an?|the|my|two|three|four)\s+.+)",
+        _dwelling,
+    ),
+    rule(
+        r"i\s+live\s+(?P<what>alone|by\s+myself|on\s+my\s+own)\b",
+        lambda m, c: iter([fact("The user lives alone.", "general", "household", "alone")]),
+    ),
+    rule(
+        rf"(?:i'm|im|i\s+am)\s+{ADV}(?P<what>(?P<marital_status>married|single|divorced|engaged|widowed"
+        r"|separated))(?=$|[,.!]|\s+(?:to|now|and|with)\b)",
+        _state,
+    ),
+    rule(
+        rf"(?:i'm|im|i\s+am)\s+{ADV}(?P<what>(?P<handedness>left-handed|right-handed|left\s+handed|right\s+"
+        r"handed|ambidextrous)|(?P<sight>colou?r-?\s?blind|short-sighted|near-sighted)|(?P<hearing>deaf"
+        r"|hard\s+of\s+hearing)|(?P<habit>teetotal|a\s+non-?smoker|a\s+smoker|a\s+morning\s+person|a\s+"
+        rf"night\s+owl|an\s+early\s+bird|an\s+introvert|an\s+extrovert)|(?P<pregnancy>pregnant)){_NEXT}",
+        _state,
+    ),
+    rule(rf"(?:i'm|im|i\s+am)\s+{ADV}(?P<what>{_NATION}){_NEXT}", _nationality),
+    rule(r"(?:i'm|i\s+am|im|it's|this\s+is)\s+(?P<name>[^\s,]+(?:\s+[^\s,]+)?)$", lambda m, c: _greeted(m, c)),
+)
+
+
+_GREETING = re.compile(
+    r"\W*(?:hi|hey|hello|hiya|howdy|good\s+(?:morning|evening|afternoon)|greetings|nice\s+to\s+meet\s+you)\b",
+    re.IGNORECASE,
+)
+
+
+def _greeted(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
+    """ "Hi, I'm Ada": a name only behind a greeting, since "I'm German" looks the same."""
+    words = match["name"].split()
+    if _GREETING.match(clause.sentence) and all(w[0].isupper() and w[1:].islower() for w in words):
+        called = name(match["name"])
+        if called:
+            yield fact(f"The user goes by {called}.", "identity/name", value=called)

@@ -1,0 +1,259 @@
+"""The pieces that patterns are made of: drafts of facts, things, lists, places, names, third person."""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from langmem_adapter.extraction.clauses import Clause
+from langmem_adapter.extraction.masking import MASK
+from langmem_adapter.records import Candidate, SourceType
+from langmem_adapter.text import slot as normal
+
+Build = Callable[[re.Match[str], Clause], Iterable[Candidate]]
+
+AM = r"(?:i'm|im|i\s+am|i've\s+(?:always\s+)?been|i\s+have\s+been|ive\s+been)"
+HAVE = r"(?:i\s+have|i've\s+got|ive\s+got|i\s+have\s+got|i\s+do\s+have|i\s+got|we\s+have|we've\s+got)"
+ADV = (
+    r"(?:(?:now|also|still|actually|really|very|quite|always|just|both|currently|absolutely|definitely|truly|totally|"
+    r"completely|strictly|fully|mainly|seriously|severely|highly|deathly|badly|a\s+bit|super|so|pretty|honestly|"
+    r"generally|usually|normally|do|simply|genuinely)\s+)*"
+)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One pattern, matched from the start of a clause, and what it makes of a match."""
+
+    pattern: re.Pattern[str]
+    build: Build
+    tolerates: frozenset[str] = frozenset()
+    """Flags that do not forbid this rule (`uncertain` for "I might be allergic")."""
+    anywhere: bool = False
+    """Whether the pattern may begin inside the clause."""
+    closed: bool = False
+    """Whether its wording is closed, so that no refusal has to be asked (style: "always answer in French")."""
+
+
+def rule(
+    pattern: str, build: Build, *, tolerates: Iterable[str] = (), anywhere: bool = False, closed: bool = False
+) -> Rule:
+    """A Rule whose pattern ignores case."""
+    return Rule(re.compile(pattern, re.IGNORECASE), build, frozenset(tolerates), anywhere, closed)
+
+
+def fact(
+    content: str,
+    topic: str = "general",
+    slot: str = "",
+    value: str = "",
+    *,
+    kind: str = "fact",
+    subject: str = "user",
+    retract: bool = False,
+    replaces: str | None = None,
+    source_type: SourceType = "user_explicit",
+    confidence: float = 1.0,
+) -> Candidate:
+    """A candidate without its excerpt, which the extractor adds."""
+    return Candidate(
+        content=content,
+        intent="retract" if retract else "assert",
+        topic=topic,
+        slot=normal(slot)[:80],
+        value=value[:120],
+        kind=kind,
+        subject=subject,
+        replaces=replaces,
+        source_type=source_type,
+        confidence=confidence,
+    )
+
+
+_TAIL = re.compile(
+    r"\s+(?:now|these\s+days|nowadays|currently|at\s+the\s+moment|at\s+present|right\s+now|as\s+well"
+    r"|too|also|anyway|anyways|though|tho|"
+    r"a\s+lot|very\s+much|so\s+much|the\s+most|the\s+best|lol|haha|please|thanks|again|tbh|btw"
+    r"|honestly|actually|to\s+be\s+honest|"
+    r"already|by\s+the\s+way|if|because|cause|cos|since|when|whenever|while|whilst|where|which|who"
+    r"|that|so|but|although|as|until|till|unless|"
+    r"more\s+than|even|especially|including|such\s+as|over\s+the|for\s+(?:me|now|years|ages|a\s+while"
+    r"|\w+\s+(?:years?|months?|weeks?|days?))|"
+    r"i|i'm|we|he|she|they|you|it's|it|or\s+so|or\s+something|and\s+stuff|and\s+all\s+that|myself"
+    r"|always|mostly|just|then)(?=\s|$).*",
+    re.IGNORECASE | re.DOTALL,
+)
+_VAGUE = re.compile(
+    r"(?:it|this|that|these|those|them|him|her|you|me|us|everything|anything|nothing|something|one"
+    r"|ones|both|either|all|how|what|"
+    r"when|where|who|why|if|to|so|more|most|here|there|then|not|very|too|your|yours|his|their|theirs"
+    r"|hers|our|ours|each|every|another|"
+    r"other|others|same|stuff|things?|some|any|many|much|just|only|being|having|people|someone|everyone|such|like)\b",
+    re.IGNORECASE,
+)
+_PRONOUN = re.compile(
+    r"\b(?:i|i'm|you|your|yours|he|him|his|she|her|hers|they|them|their|theirs|it|its|it's|we|us|our"
+    r"|this|that|these|those|"
+    r"is|are|was|were|am|will|would|can't|don't|isn't|aren't)\b",
+    re.IGNORECASE,
+)
+_COMPOUND = re.compile(
+    r"\b(mac|fish|rock|salt|gin|peanut butter|bread|bed|rhythm|drum|arts|black|pros|bubble|ham|steak"
+    r"|rum|beans|dungeons|"
+    r"surf|sweet|hide|bacon|cats|R|burgers|biscuits|rice|command|science|law) (?:and|&|n) "
+    r"(?=(?:cheese|chips|roll|vinegar|tonic|jelly|butter|breakfast|blues|bass|crafts|white|cons|squeak"
+    r"|kidney|coke|rice|dragons|turf|"
+    r"sour|seek|eggs|dogs|B|gravy|beans|peas|conquer|technology|order)\b)",
+    re.IGNORECASE,
+)
+_COMMA = re.compile(
+    r"\s*,\s*(?:and\s+|or\s+|but\s+also\s+|also\s+)?|\s+(?:and|&|plus|as\s+well\s+as|nor|or)\s+(?:also\s+|my\s+)?",
+    re.IGNORECASE,
+)
+
+
+def tail_cut(words: str) -> str:
+    """The words up to the first that begins something else ("now", "because", "when", "I")."""
+    return _TAIL.sub("", " " + words).strip(" .!?,:;\"'*~")
+
+
+def thing(words: str, most: int = 6) -> str | None:
+    """A noun phrase or gerund phrase that stands for itself, else None (pronouns, vague words, whole sentences)."""
+    cut = tail_cut(words)
+    if not cut or MASK in cut or len(cut) > 80 or len(cut.split()) > most:
+        return None
+    if _VAGUE.match(cut) or _PRONOUN.search(cut) or not re.search(r"\w", cut) or re.search(r"[{}\[\]<>=|\\]", cut):
+        return None
+    return re.sub(r"\bmy\b", "their", cut, flags=re.IGNORECASE)
+
+
+def things(words: str, most: int = 5) -> list[str]:
+    """The items of a list, up to the first that is no thing; one compound ("fish and chips") is one item."""
+    held = _COMPOUND.sub(lambda m: m[1] + "\x01", words)
+    found = []
+    for part in _COMMA.split(held):
+        item = thing(part.replace("\x01", " and "), most)
+        if item is None:
+            break
+        found.append(item)
+        if tail_cut(part) != part.strip(" .!?,:;\"'*~"):
+            break
+    return found
+
+
+_PLACE_STOP = re.compile(
+    r"\s+(?:with|near|next|close|and|or|because|since|for|after|before|where|which|now|when|while|but"
+    r"|so|at\s+the\s+moment|last|this|"
+    r"about|around|years?|months?|weeks?|ago|from|until|till|to|by|currently|these|right|temporarily"
+    r"|permanently|again|too|just|actually|"
+    r"full[- ]time|part[- ]time|alone|together|myself|btw|lol|haha|as|if|on|in\s+(?:january|february"
+    r"|march|april|may|june|july|august|"
+    r"september|october|november|december|spring|summer|autumn|fall|winter|\d{4}|a|the|my))(?=\s|$|,).*",
+    re.IGNORECASE | re.DOTALL,
+)
+_NO_PLACE = re.compile(
+    r"(?:peace|fear|denial|hope|hopes|love|harmony|sin|luxury|comfort|poverty|here|there|a|an|my|our"
+    r"|this|that|these|his|her|their|it|"
+    r"your|town|person|general|particular|trouble|silence|pain|exile|isolation|different|same|constant"
+    r"|one|two|three|between|not|"
+    r"another|bed|school|college|university|work|home|such)\b",
+    re.IGNORECASE,
+)
+
+
+def place(words: str) -> str | None:
+    """A place as named ("Ghent", "the Netherlands", "Portland, Oregon", "berlin"), else None."""
+    cut = _PLACE_STOP.sub("", " " + words).strip(" .!?,:;\"'")
+    head, _, rest = cut.partition(",")
+    if rest and not re.fullmatch(r"\s*[^\W\d_][\w.' -]{1,25}", rest):
+        cut = head.strip()
+    if not cut or MASK in cut or len(cut.split()) > 5 or _NO_PLACE.match(cut) or _PRONOUN.search(cut):
+        return None
+    if not re.fullmatch(r"[\w.',&/ -]+", cut) or (cut.casefold().startswith("the ") and not cut[4:5].isupper()):
+        return None
+    if cut == cut.lower():
+        return cut.title() if len(cut.split()) <= 2 and cut.replace(" ", "").isalpha() else None
+    return cut if any(w[0].isupper() for w in cut.split()) else None
+
+
+_NO_NAME = frozenset(
+    (
+        "later back a an the when if tomorrow at on up anytime any now asap out old-fashioned old crazy mad lazy "
+        "picky weird silly stupid dumb naive cynical paranoid biased boring maybe whatever what that this it again "
+        "tonight today soon first before after in by to for when whenever only not as over here there and or but "
+        "so nuts insane selfish superstitious sentimental skeptical sceptical curious ignorant impatient strange "
+        "odd spoiled spoilt dramatic nerd geek fool anything everything something names name him her them they me "
+        "you your my sir madam vegan vegetarian tired hungry sorry sure fine good great happy sad sick busy new "
+        "ready late early an on collect direct every once twice via through about with from ahead using daily "
+        "weekly monday tuesday wednesday thursday friday saturday sunday please just also really being is are was "
+        "were will would can could should your unique secret private don't "
+    ).split()
+)
+_NAME_WORD = r"[^\W\d_][\w'’.-]*"
+_NAME = re.compile(rf"{_NAME_WORD}(?:\s+{_NAME_WORD}){{0,3}}")
+
+
+def name(words: str) -> str | None:
+    """A person's name as typed, capitalised when written in lower case; None for "later", "crazy" and the like."""
+    cut = re.split(
+        r"[,;:!?()]|\s+(?:please|instead|from\s+now|now|not|for|by|and|or|when|in|at|because|with|since|like)\b", words
+    )[0]
+    cut = cut.strip(" .\"'")
+    match = _NAME.fullmatch(cut)
+    if not match:
+        return None
+    parts = cut.split()
+    if any(p.casefold().strip(".") in _NO_NAME for p in parts):
+        return None
+    if parts[0][0].islower():
+        return parts[0].capitalize() if len(parts) == 1 and len(cut) > 1 else None
+    while len(parts) > 1 and parts[-1][0].islower() and parts[-1].casefold() not in {"de", "van", "von", "der"}:
+        parts.pop()
+    return " ".join(parts)
+
+
+_IRREGULAR = {
+    "have": "has",
+    "do": "does",
+    "go": "goes",
+    "be": "is",
+    "don't": "does not",
+    "haven't": "has not",
+    "am": "is",
+}
+_SAME = frozenset("can could will would should must may might was had did can't cannot won't never".split())
+
+
+def third(verb: str) -> str:
+    """The third person singular of a present-tense verb; past and modal forms are returned as they are."""
+    low = verb.casefold()
+    if low in _IRREGULAR:
+        return _IRREGULAR[low]
+    if low in _SAME or low.endswith("ed"):
+        return low
+    if low.endswith(("s", "x", "ch", "sh", "z")):
+        return low + "es"
+    return low[:-1] + "ies" if re.search(r"[^aeiou]y$", low) else low + "s"
+
+
+_OF_SPEAKER = (
+    (re.compile(r"\bi(?:'m| am)\b|\bim\b", re.IGNORECASE), "the user is"),
+    (re.compile(r"\bi(?:'ve| have)\b|\bive\b", re.IGNORECASE), "the user has"),
+    (re.compile(r"\bi don't\b|\bi do not\b|\bi dont\b", re.IGNORECASE), "the user does not"),
+    (re.compile(r"\bi (was|had|did|will|can|could|should|must|never|always|usually)\b", re.IGNORECASE), r"the user \1"),
+)
+_SPEAKER_VERB = re.compile(r"\bi ([a-z']+)", re.IGNORECASE)
+_MINE = re.compile(r"\b(?:my|mine|our|ours)\b", re.IGNORECASE)
+_ME = re.compile(r"\b(?:me|us)\b", re.IGNORECASE)
+
+
+def third_person(statement: str) -> str:
+    """A statement about the speaker as one about "the user", with a capital and a full stop."""
+    for pattern, replacement in _OF_SPEAKER:
+        statement = pattern.sub(replacement, statement)
+    statement = re.sub(
+        r"\bthe user (never|always|usually) ([a-z]+)", lambda m: f"the user {m[1]} {third(m[2])}", statement
+    )
+    statement = _SPEAKER_VERB.sub(lambda m: f"the user {third(m[1])}", statement)
+    statement = _ME.sub("the user", _MINE.sub("the user's", statement)).replace("myself", "themselves")
+    statement = statement.strip(" .!,;:")
+    return statement[:1].upper() + statement[1:] + "."

@@ -1,0 +1,152 @@
+"""Sentences from which nothing may be learnt: instructions, permission claims, other users, secrets.
+
+Deterministic wording rules, tried on the text as it reads: look-alike letters are folded first.
+"""
+
+import re
+
+_LOOKALIKE = str.maketrans(
+    "АВЕЅІЈКМНОРСТУХЗабвгдезіјкмнорсѕтухһԁԛԝΑΒΕΖΗΙΚΜΝΟΡΤΥΧαβεικνορτυχωѐӏ",
+    "ABESIJKMHOPCTYX3abbrge3ijkmhopcstyxhdqwABEZHIKMNOPTYXabeikvoptuxwel",
+)
+
+
+def folded(text: str) -> str:
+    """The text with Cyrillic and Greek letters that look Latin as Latin ones; same length."""
+    return text if text.isascii() else text.translate(_LOOKALIKE)
+
+
+def _any(*parts: str) -> re.Pattern[str]:
+    return re.compile("|".join(parts), re.IGNORECASE)
+
+
+_POWER = (
+    r"(?:approve|authori[sz]e|access|see|view|read|edit|delete|export|override|bypass|transfer"
+    r"|withdraw|refund|sign\s+off|grant|revoke|change|skip|use)"
+)
+_PERMISSION = _any(
+    r"\bi(?:'m|\s+am|\s+was|\s+have\s+been|'ve\s+been)\s+(?:now\s+|also\s+|fully\s+"
+    r"|pre-?)*(?:authori[sz]ed|cleared|permitted|entitled|allowed|approved|exempt(?:ed)?|verified"
+    r"|whitelisted|licensed\s+to)\b(?!\s+to\s+(?:eat|drink|drive|walk|run|exercise|fly|work\s+from"
+    r"|swim|have)\b)",
+    r"\b(?:has|have|had|was|been|is|are)\s+(?:also\s+)?(?:cleared|authori[sz]ed|approved|granted"
+    r"|permitted|whitelisted|verified)\s+(?:me|us|my|for\s+me|access)\b",
+    r"\b(?:gave|given|give|gives|granted|grant|grants)\s+(?:me|us)\s+(?:\w+\s+){0,3}(?:access"
+    r"|permission|rights?|privileges?|clearance|authority|admin)\b",
+    rf"\b(?:so\s+)?(?:i|we)\s+(?:can|may|am\s+able\s+to)\s+(?:\w+\s+)?(?:{_POWER})\s+(?:any|all|every"
+    r"|everything|other|others'?|transactions?|payments?|refunds?|orders?|invoices?|the\s+(?:payroll"
+    r"|database|records?|accounts?|limits?|checks?))\b",
+    r"\b(?:permissions?|privileges?|clearance|admin\s+rights|root\s+access|superuser|sudo|access\s+"
+    r"rights|full\s+access|unrestricted\s+access|admin\s+access)\b",
+    r"\bmy\s+(?:spending|credit|transaction|transfer|withdrawal|purchase|expense|refund|daily|approval"
+    r"|budget)\s+(?:\w+\s+)?limits?\b",
+    r"\b(?:identity|id|kyc|background|security|fraud|compliance|age)\s+(?:checks?|verification)\b",
+    r"\b(?:two-factor|2fa|mfa|second\s+signature|second\s+approval|without\s+(?:confirmation|approval|a\s+second))\b",
+    r"\bi(?:'m|\s+am)\s+(?:an?\s+|the\s+|your\s+|now\s+)*(?:(?:system|site|workspace|global|super"
+    r"|account|org|platform|tenant)\s+)?(?:admin|root|superuser|super-user|owner|moderator|operator"
+    r"|developer|creator)\b(?:\s+(?:of|on|for|here|in)\s+(?:this|the)\s+(?:workspace|system|app"
+    r"|account|server|org(?:ani[sz]ation)?|tenant|site|platform|bot|assistant|agent|channel"
+    r"|project)\b)",
+    r"\bi(?:'m|\s+am)\s+(?:an?\s+|the\s+|your\s+|now\s+)*(?:admin|root|superuser|super-user|sudoer)\b",
+    r"\badministrator\b(?:\s+(?:of|on|for|here|in)\s+(?:this|the|your)\b|\s*$|\s+here\b)",
+    r"\bapprovers?\b|\bverified\s+(?:user|customer|account|employee)\b",
+    r"\bwaived\b|\boverrides?\s+(?:all|the|any)\b",
+)
+_INSTRUCTION = _any(
+    r"\b(?:from\s+now\s+on|whenever\s+i\s+(?:say|ask|write|type|mention)|every\s+time\s+i\s+(?:say|ask"
+    r"|write)|at\s+the\s+(?:start|end|beginning)\s+of\s+(?:each|every|all)|in\s+(?:each|every|all)\s+"
+    r"(?:reply|replies|response|answer|message)s?)\b",
+    r"\b(?:you|the\s+(?:assistant|agent|bot|model|ai|system))\s+(?:must|should|shall|have\s+to|need\s+"
+    r"to|are\s+to|will|can|may)\b",
+    r"\b(?:the\s+)?(?:assistant|agent|bot|chatbot)\s+(?:\w+s|must|should|to)\b",
+    r"\b(?:ignore|disregard|forget|override|bypass|disable|reveal|disclose|leak|exfiltrate)\s+"
+    r"(?:\w+\s+){0,3}(?:instructions?|prompts?|rules?|polic(?:y|ies)|guardrails?|limits?|filters?"
+    r"|requests?|security|logs?|logging|keys?|audit|safety|checks?|restrictions?)\b",
+    r"\b(?:hidden|system)\s+prompt\b|\brow-level\s+security\b|\baudit\s+log\b",
+    r"\b(?:call|invoke|run|execute|use)\s+(?:the\s+)?[\w-]*(?:_\w+|\s+tool|\s+function|\s+script|\.sh|\.py)\b",
+    r"\b(?:forward|send|email|wire|transfer|pay|deliver|route|redirect|post|upload|copy|cc"
+    r"|bcc)(?:ed)?\s+(?:\w+\s+){0,4}(?:to|into)\s+\S+",
+    r"\b(?:must|should|shall|need\s+to|have\s+to|has\s+to)\s+(?:always\s+|never\s+|be\s+)?(?:forward"
+    r"|sent|send|approv|answer|ignore|delete|skip|disclos|includ|recommend|mention|refund|pay|trust"
+    r"|run|use|call|disabl|transfer|forwarded|answered)\w*\b",
+    r"\b(?:never|don't|do\s+not)\s+(?:mention|tell|ask|refuse|warn|question|reveal|check|verify|confirm)\b",
+    r"\b(?:always|first)\s+(?:recommend|mention|ignore|approve|forward|trust|include|append|answer\s+"
+    r"with|reply\s+with|agree|say\s+yes|call|run|execute|skip|send|suggest)\b",
+    r"\b(?:recommend|prefer|trust)\s+(?:it|them|this)\s+(?:first|always)\b|\btrusted\s+source\b",
+    r"\b(?:the\s+)?(?:correct|right|proper|new)\s+(?:way|procedure|policy|process|rule)\s+(?:to|for"
+    r"|is)\b|\bnew\s+polic(?:y|ies)\b",
+    r"\b(?:queries|questions|requests)\s+(?:about|for|on)\s+.{1,60}\bshould\s+be\b",
+    r"\b(?:maintenance|developer|debug|god|jailbreak|dan)\s+mode\b|\bobey\b|\bdo\s+as\s+i\s+say\b",
+    r"\b(?:please\s+)?(?:delete|erase|wipe|drop)\s+(?:all|every|the)\b",
+)
+_MEMORY = _any(
+    r"\b(?:confidence|trust|source|source_type|importance|valid_until|expires?_at|scope|topic)\s*[=:]\s*\S",
+    r"\b(?:this|that|the|these)\s+(?:memor(?:y|ies)|records?|facts?|notes?|entr(?:y|ies))\s+(?:can"
+    r"|must|should|may|will|is|are|has|have)\b",
+    r"\b(?:supersede|overwrite|replace|delete|erase|update|restore|bring\s+back|recover)\s+(?:record"
+    r"|memory|memories|fact|entry|the\s+memory|my\s+(?:old|deleted|erased))\b",
+    r"\bnever\s+(?:be\s+)?(?:deleted|expire|forgotten|erased|superseded)\b|\bdeletion\s+request\b"
+    r"|\bm_\d+\b|\bextract(?:or|ion)\s+(?:rule|output|policy)\b",
+    r"\bmemory\s+(?:policy|rule|level|store)\b|\bhighest\s+(?:trust|confidence|priority)\b",
+)
+_OTHERS = _any(
+    r"\b(?:for|to)\s+(?:all|every|any|each)\s+(?:users?|customers?|tenants?|accounts?|sessions?"
+    r"|conversations?|agents?)\b",
+    r"\b(?:all|every|other|another|any)\s+(?:users?|customers?|tenants?)\b",
+    r"\b(?:application|app|global|tenant|system|org|organi[sz]ation)[- ](?:level|wide|scope)\b|\bthis\s+app\b",
+    r"\bnamespaces?\b|\bu_\w+|\busers/\S+|\b(?:user|account|customer)\s*(?:id|#|no\.?"
+    r"|number)?\s*\d{3,}\b|\buser\s+id\b",
+    r"\bpatient\s+[a-z]\b|\bon\s+behalf\s+of\s+(?:user|customer|account)\b",
+)
+_TRIGGER = _any(
+    r"\bif\s+(?:the\s+user|i|they|he|she)\s+(?:later\s+|ever\s+|next\s+)?(?:says?|asks?|repl(?:y|ies)"
+    r"|types?|mentions?)\b",
+    r"\b(?:after|in)\s+(?:\w+\s+)?(?:more\s+)?(?:messages|turns|replies|minutes)\b.{0,40}\b(?:update"
+    r"|set|store|remember|change|call)\b",
+    r"\bthe\s+next\s+time\s+i\b|\bwhen\s+i\s+(?:say|type|write|ask)\b",
+)
+_SECRET = _any(
+    r"\b(?:AKIA|ASIA)[0-9A-Z]{12,}\b|\b(?:sk|pk|rk)[-_](?:live|test|proj|ant)?[-_]?\w{16,}"
+    r"|\bgh[pousr]_\w{20,}|\bxox[abprs]-[\w-]{10,}|\beyJ[\w-]{10,}\.[\w-]{10,}",
+    r"-----BEGIN\b|\bPRIVATE\s+KEY\b",
+    r"\b(?:pass\s?words?|pass\s?codes?|passphrase|pin(?:\s+(?:code|number))?|cvv|cvc|otp|api[- _]?key"
+    r"|secret(?:\s+key)?|access\s+key|token|security\s+code|recovery\s+(?:code|phrase)|seed\s+phrase"
+    r"|credentials?|ssn|social\s+security(?:\s+number)?)\b\s*(?:number\s+|for\s+[\w ]{1,30}\s*|to\s+"
+    r"[\w ]{1,30}\s*|at\s+[\w ]{1,30}\s*)?(?:is|are|=|:|was|now)",
+    r"\b(?:one-time|alarm|door|gate|entry|access|unlock|verification|safe|lock|login|backup|security"
+    r"|sms|confirmation)\s+(?:\w+\s+)?(?:code|pin|combination)\b",
+    r"\bcode\s+(?:is|=|:)\s*[\d ]{3,}|\b(?:cvv|cvc)\s*\d{3,4}\b|\baws\s+key\b",
+)
+_DIGITS = re.compile(r"(?<!\d)\d(?:[ -]?\d){12,18}(?!\d)")
+_IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30}\b")
+
+_KINDS = (
+    ("secret", _SECRET),
+    ("memory_claim", _MEMORY),
+    ("other_users", _OTHERS),
+    ("delayed_trigger", _TRIGGER),
+    ("permission_claim", _PERMISSION),
+    ("instruction", _INSTRUCTION),
+)
+
+
+def refusal(sentence: str) -> str | None:
+    """Why nothing may be learnt from the sentence, as a reason code; None if nothing forbids it."""
+    read = folded(sentence)
+    if any(_luhn(m[0]) for m in _DIGITS.finditer(read)) or any(_iban(m[0]) for m in _IBAN.finditer(read)):
+        return "secret"
+    return next((reason for reason, pattern in _KINDS if pattern.search(read)), None)
+
+
+def _luhn(number: str) -> bool:
+    digits = [int(c) for c in reversed(number) if c.isdigit()]
+    return sum(d if i % 2 == 0 else sum(divmod(2 * d, 10)) for i, d in enumerate(digits)) % 10 == 0
+
+
+def _iban(written: str) -> bool:
+    iban = written.replace(" ", "")
+    return any(_mod97(iban[:n]) for n in range(15, min(len(iban), 34) + 1))
+
+
+def _mod97(iban: str) -> bool:
+    return int("".join(str(int(c, 36)) for c in iban[4:] + iban[:4])) % 97 == 1
