@@ -1,0 +1,205 @@
+"""SQLite connections: one that writes, a pool that reads, and SQLite's errors as typed ones."""
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from langmem_adapter.errors import StoreClosed, StoreCorrupt, StoreError, StoreFull, StoreReadOnly
+from langmem_adapter.stores import filters
+from langmem_adapter.stores.workers import Ticket
+
+BUSY_SECONDS = 30.0
+PAGE_SIZE = 8192
+_IDLE_READERS = 8
+
+# Connections of a parent process. SQLite forbids using *or closing* them after a fork, so they are kept for ever.
+_inherited: list[object] = []
+
+
+def typed(error: sqlite3.Error, name: str) -> StoreError:
+    """The error of this package for one of SQLite's; the message names the file."""
+    code = getattr(error, "sqlite_errorcode", 0)
+    match code & 0xFF:
+        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM:
+            return StoreReadOnly(f"{name} cannot be written ({error}); reads still work")
+        case sqlite3.SQLITE_FULL:
+            return StoreFull(f"no room to write to {name} ({error}); nothing of this write was kept")
+        case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
+            return StoreCorrupt(f"{name} is damaged or not a memory database ({error}); it was left as it is")
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            return StoreError(f"{name} was locked by another writer for over {BUSY_SECONDS:.0f} s ({error})")
+        case sqlite3.SQLITE_CANTOPEN:
+            return StoreError(f"cannot open {name} ({error}); does its folder exist, and may it be written?")
+    text = str(error)
+    if "closed database" in text:
+        return StoreClosed(f"the store on {name} is closed")
+    if code == sqlite3.SQLITE_IOERR_SHORT_READ or "malformed JSON" in text or "decode to UTF-8" in text:
+        return StoreCorrupt(f"{name} is damaged ({error}); it was left as it is")
+    return StoreError(f"{name}: {error}")
+
+
+@contextmanager
+def translated(name: str) -> Iterator[None]:
+    """Raise SQLite's errors inside the block as ours."""
+    try:
+        yield
+    except sqlite3.Error as e:
+        raise typed(e, name) from e
+
+
+class Connections:
+    """The connections of one store in this process. `:memory:` has a single one, shared under the lock."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.name = os.fspath(path)
+        if not self.name.strip():
+            raise StoreError(f"the path of a store is empty ({self.name!r}); name a file, or ':memory:'")
+        self.in_memory = self.name == ":memory:" or "mode=memory" in self.name
+        self._closed = False
+        self._start()
+
+    @property
+    def file(self) -> Path | None:
+        """The database file; None for `:memory:`."""
+        if self.in_memory:
+            return None
+        return Path(self.name.removeprefix("file:").split("?")[0]) if self.name.startswith("file:") else Path(self.name)
+
+    def _start(self) -> None:
+        self._pid = os.getpid()
+        self._write_lock = threading.RLock()
+        self._pool_lock = threading.Lock()
+        self._idle: list[sqlite3.Connection] = []
+        with translated(self.name):
+            self._writer = self._connect()
+            self._use_wal(self._writer)
+
+    def _connect(self) -> sqlite3.Connection:
+        conn = sqlite3.connect(
+            self.name,
+            timeout=BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+            uri=self.name.startswith("file:"),
+        )
+        try:
+            conn.execute("PRAGMA synchronous = FULL")
+            conn.execute("PRAGMA secure_delete = ON")
+            conn.execute("PRAGMA temp_store = MEMORY")
+            conn.execute("PRAGMA cache_size = -8000")
+            filters.register(conn)
+        except sqlite3.Error:
+            conn.close()
+            raise
+        return conn
+
+    def _use_wal(self, conn: sqlite3.Connection) -> None:
+        if self.in_memory or conn.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
+            return
+        conn.execute(f"PRAGMA page_size = {PAGE_SIZE}")  # counts only while the file is empty
+        give_up = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                conn.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as e:
+                # Several processes may create the file at once; this switch does not wait by itself.
+                if e.sqlite_errorcode & 0xFF == sqlite3.SQLITE_READONLY:
+                    return
+                if e.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > give_up:
+                    raise
+                time.sleep(0.01)
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A connection inside a read transaction: everything read in the block is of one moment."""
+        self._check()
+        if self.in_memory:
+            with self._write_lock, translated(self.name):
+                self._check()
+                yield self._writer
+            return
+        with translated(self.name):
+            conn = self._borrow()
+            try:
+                conn.execute("BEGIN")
+                yield conn
+            finally:
+                self._return(conn)
+
+    @contextmanager
+    def writing(self, ticket: Ticket | None = None) -> Iterator[sqlite3.Connection]:
+        """A connection inside a write transaction: committed at the end of the block, rolled back if it raises.
+
+        The ticket, if any, is sealed just before the commit.
+        """
+        self._check()
+        with self._write_lock, translated(self.name):
+            self._check()
+            conn = self._writer
+            if ticket is not None:
+                ticket.check()
+            conn.execute("BEGIN IMMEDIATE")
+            try:
+                yield conn
+                if ticket is not None:
+                    ticket.seal()
+                conn.execute("COMMIT")
+            except BaseException:
+                if conn.in_transaction:
+                    conn.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def alone(self) -> Iterator[sqlite3.Connection]:
+        """The writing connection outside a transaction, for VACUUM and checkpoints."""
+        self._check()
+        with self._write_lock, translated(self.name):
+            self._check()
+            yield self._writer
+
+    def close(self) -> None:
+        """Close all connections; one that is reading is closed when it has finished. May be called again."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._pid != os.getpid():
+            _inherited.append((self._writer, self._idle))
+            return
+        with self._pool_lock:
+            idle, self._idle = self._idle, []
+        for conn in idle:
+            conn.close()
+        with self._write_lock:
+            self._writer.close()
+
+    def _check(self) -> None:
+        if self._closed:
+            raise StoreClosed(f"the store on {self.name} is closed")
+        if self._pid != os.getpid():
+            _inherited.append((self._writer, self._idle))
+            if not self.in_memory:
+                self._start()
+            else:
+                self._pid, self._write_lock = os.getpid(), threading.RLock()
+
+    def _borrow(self) -> sqlite3.Connection:
+        with self._pool_lock:
+            if self._idle:
+                return self._idle.pop()
+        conn = self._connect()
+        conn.execute("PRAGMA query_only = ON")
+        return conn
+
+    def _return(self, conn: sqlite3.Connection) -> None:
+        if conn.in_transaction:
+            conn.execute("ROLLBACK")
+        with self._pool_lock:
+            if not self._closed and len(self._idle) < _IDLE_READERS:
+                self._idle.append(conn)
+                return
+        conn.close()

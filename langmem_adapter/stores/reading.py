@@ -1,0 +1,297 @@
+"""Read ops run against one snapshot of the database: get, search, list namespaces, rank."""
+
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar, cast
+
+import numpy as np
+from langgraph.store.base import GetOp, Item, ListNamespacesOp, MatchCondition, SearchItem, SearchOp
+
+from langmem_adapter.namespaces import Namespace
+from langmem_adapter.scoring import Bools, Floats, as_parts, best, blend
+from langmem_adapter.stores.base import Mode, Ranked, RankOp
+from langmem_adapter.stores.facets import Deadlines, Facets
+from langmem_adapter.stores.filters import compile_filter
+from langmem_adapter.stores.part import Cache, Ids, Part, positions
+from langmem_adapter.stores.schema import NAMESPACE_SHIFT
+from langmem_adapter.stores.terms import Words, bm25, hashed
+from langmem_adapter.stores.values import decode, namespace, path, under, when
+from langmem_adapter.stores.vectors import Matrix, Vectors
+
+TEXT_WEIGHT = 0.75
+"""What the words count in a hybrid relevance; the vectors count the rest. 3 : 1 was the best on conversations."""
+
+_ALIVE = "(expires_at IS NULL OR expires_at > ?)"
+_COLUMNS = "id, key, value, created_at, updated_at, expires_at, ttl"
+
+P = TypeVar("P", bound=Part)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a snapshot must know of its store."""
+
+    file: str
+    cache: Cache
+    embedder: int | None
+    """Number of the embedder whose vectors count; None: there are none."""
+    dims: int
+    mode: Mode
+
+
+class Name(NamedTuple):
+    """One row of `memory_namespaces`."""
+
+    id: int
+    path: str
+    version: int
+    stamp: int
+
+    @property
+    def first(self) -> int:
+        return self.id << NAMESPACE_SHIFT
+
+    @property
+    def last(self) -> int:
+        return ((self.id + 1) << NAMESPACE_SHIFT) - 1
+
+
+class Scored(NamedTuple):
+    """Relevance of the items of one namespace, ids ascending. `has` False: the query says nothing about it."""
+
+    ids: Ids
+    score: Floats
+    has: Bools
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """Runs ops on a connection that is inside a transaction. `queries` holds the vectors of the ops' queries."""
+
+    conn: sqlite3.Connection
+    settings: Settings
+    queries: Mapping[str, Matrix]
+    now: int
+    refresh: dict[int, float] = field(default_factory=dict)
+    """Items read by ops that want their ttl (minutes) to start again."""
+
+    def run(self, op: Any) -> Any:
+        """The result of one op."""
+        if isinstance(op, GetOp):
+            return self._get(op)
+        if isinstance(op, SearchOp):
+            return self._search(op)
+        if isinstance(op, RankOp):
+            return self._rank(op)
+        return self._list(cast(ListNamespacesOp, op))
+
+    def versions(self, namespaces: Iterable[Namespace]) -> dict[Namespace, int]:
+        """The version of each; 0 for one never written to."""
+        return {n: name.version if (name := self._name(n)) else 0 for n in namespaces}
+
+    # get and list
+
+    def _get(self, op: GetOp) -> Item | None:
+        name = self._name(op.namespace)
+        if name is None:
+            return None
+        sql = f"SELECT {_COLUMNS} FROM memory_items WHERE namespace = ? AND key = ? AND {_ALIVE}"
+        row = self.conn.execute(sql, (name.id, op.key, self.now)).fetchone()
+        if row is None:
+            return None
+        self._note(row, op.refresh_ttl)
+        _, key, value, created, updated, _, _ = row
+        return Item(
+            value=decode(value, self.settings.file),
+            key=key,
+            namespace=namespace(name.path),
+            created_at=when(created),
+            updated_at=when(updated),
+        )
+
+    def _list(self, op: ListNamespacesOp) -> list[Namespace]:
+        conditions = [c for c in op.match_conditions or () if c.path]
+        plain = [c for c in conditions if c.match_type == "prefix" and "*" not in c.path]
+        rest = [c for c in conditions if c not in plain]
+        tests = [under(c.path) for c in plain]
+        where = " AND ".join([sql for sql, _ in tests]) or "1"
+        paged = not rest and op.max_depth is None
+        sql = (
+            f"SELECT path FROM memory_namespaces n WHERE {where} AND EXISTS "
+            f"(SELECT 1 FROM memory_items WHERE namespace = n.id AND {_ALIVE}) ORDER BY path LIMIT ? OFFSET ?"
+        )
+        params = [p for _, ps in tests for p in ps]
+        rows = self.conn.execute(sql, (*params, self.now, op.limit if paged else -1, op.offset if paged else 0))
+        found = [namespace(p) for (p,) in rows]
+        if paged:
+            return found
+        found = [n for n in found if all(_matches(c, n) for c in rest)]
+        if op.max_depth is not None:
+            found = list(dict.fromkeys(n[: op.max_depth] for n in found))
+        return found[op.offset : op.offset + op.limit]
+
+    # search
+
+    def _search(self, op: SearchOp) -> list[SearchItem]:
+        condition = compile_filter(op.filter)
+        names = self._under(op.namespace_prefix)
+        if not names or not op.limit:
+            return []
+        if not op.query:
+            ids = self._newest(names, op.namespace_prefix, condition, op.limit, op.offset)
+            return self._items([(i, None) for i in ids], names, op.refresh_ttl)
+        return self._items(self._ranked(op, names, condition), names, op.refresh_ttl)
+
+    def _ranked(
+        self, op: SearchOp, names: Sequence[Name], condition: tuple[str, list[Any]]
+    ) -> list[tuple[int, float | None]]:
+        """One page of ids with their scores: by relevance, then the unscored ones, newest first."""
+        scored = self._relevance(names, op.query or "", self.settings.mode)
+        ids = np.concatenate([s.ids for s in scored])
+        score = np.concatenate([s.score for s in scored])
+        keep = np.concatenate(
+            [s.has & self._deadlines(n).alive(s.ids, self.now) for n, s in zip(names, scored, strict=True)]
+        )
+        if op.filter:
+            keep &= np.isin(ids, self._newest(names, op.namespace_prefix, condition, -1, 0))
+        end = op.offset + op.limit
+        top = best(score, keep, -np.inf, end)[op.offset :]
+        page: list[tuple[int, float | None]] = [(int(ids[i]), max(0.0, float(score[i]))) for i in top]
+        if len(page) < op.limit:
+            known = set(ids[keep].tolist())
+            rest = [i for i in self._newest(names, op.namespace_prefix, condition, -1, 0) if i not in known]
+            skip = max(0, op.offset - len(known))
+            page += [(i, None) for i in rest[skip : skip + op.limit - len(page)]]
+        return page
+
+    def _newest(
+        self, names: Sequence[Name], prefix: Sequence[str], condition: tuple[str, list[Any]], limit: int, offset: int
+    ) -> list[int]:
+        """Ids of live items that meet the condition, last updated first."""
+        sql, params = condition
+        if len(names) == 1:
+            scope, of = "namespace = ?", [names[0].id]
+        else:
+            inner, of = under(prefix)  # type: ignore[assignment]
+            scope = f"namespace IN (SELECT id FROM memory_namespaces WHERE {inner})"
+        rows = self.conn.execute(
+            f"SELECT id FROM memory_items INDEXED BY memory_items_list WHERE {scope} AND {_ALIVE} AND {sql} "
+            "ORDER BY updated_at DESC, id DESC LIMIT ? OFFSET ?",
+            (*of, self.now, *params, limit, offset),
+        )
+        return [i for (i,) in rows]
+
+    def _items(
+        self, page: Sequence[tuple[int, float | None]], names: Sequence[Name], refresh: bool
+    ) -> list[SearchItem]:
+        paths = {n.id: n.path for n in names}
+        return [self._item(i, paths[i >> NAMESPACE_SHIFT], score, refresh) for i, score in page]
+
+    def _item(self, id: int, path: str, score: float | None, refresh: bool) -> SearchItem:
+        row = self.conn.execute(f"SELECT {_COLUMNS} FROM memory_items WHERE id = ?", (id,)).fetchone()
+        self._note(row, refresh)
+        _, key, value, created, updated, _, _ = row
+        value = decode(value, self.settings.file)
+        return SearchItem(namespace(path), key, value, when(created), when(updated), score)
+
+    # rank
+
+    def _rank(self, op: RankOp) -> list[Ranked]:
+        names = [n for ns in dict.fromkeys(map(tuple, op.namespaces)) if (n := self._name(ns)) is not None]
+        if not names or not op.limit:
+            return []
+        facets = [self._facets(n) for n in names]
+        relevance = self._aligned(names, facets, op)
+        keep = np.concatenate(
+            [
+                f.columns.mask(op.where) & self._deadlines(n).alive(f.ids, self.now)
+                for n, f in zip(names, facets, strict=True)
+            ]
+        )
+        parts = np.concatenate([f.columns.parts(r, op.where.now) for f, r in zip(facets, relevance, strict=True)])
+        scores = blend(parts, op.weights)
+        ids = np.concatenate([f.ids for f in facets])
+        top = best(scores, keep, op.floor, op.limit)
+        items = self._items([(int(ids[i]), float(scores[i])) for i in top], names, False)
+        return [Ranked(item, float(scores[i]), as_parts(parts[i])) for item, i in zip(items, top, strict=True)]
+
+    def _aligned(self, names: Sequence[Name], facets: Sequence[Facets], op: RankOp) -> list[Floats]:
+        if not op.query:
+            return [np.zeros(len(f.ids)) for f in facets]
+        found = []
+        for f, s in zip(facets, self._relevance(names, op.query, op.mode), strict=True):
+            relevance = np.zeros(len(f.ids))
+            relevance[positions(f.ids, s.ids)] = np.where(s.has, np.maximum(0.0, s.score), 0.0)
+            found.append(relevance)
+        return found
+
+    def _relevance(self, names: Sequence[Name], query: str, mode: Mode) -> list[Scored]:
+        """What the query says about the items of each namespace. Cosines may be negative here."""
+        vector = self.queries.get(query) if self.settings.embedder is not None else None
+        if vector is None and mode == "vector":
+            return [Scored(np.zeros(0, np.int64), np.zeros(0), np.zeros(0, bool)) for _ in names]
+        cosines = [self._vectors(n).cosines(vector) for n in names] if vector is not None and mode != "text" else []
+        if mode == "vector":
+            return [Scored(ids, cosine, np.ones(len(ids), dtype=bool)) for ids, cosine in cosines]
+        words = [self._words(n) for n in names]
+        texts = bm25(words, hashed([query]))
+        if not cosines:
+            return [Scored(w.ids, t, t > 0) for w, t in zip(words, texts, strict=True)]
+        hit = any(t.any() for t in texts)
+        return [_fused(w.ids, t, *c, hit) for w, t, c in zip(words, texts, cosines, strict=True)]
+
+    # rows and parts
+
+    def _name(self, namespace: Sequence[str]) -> Name | None:
+        sql = "SELECT id, path, version, stamp FROM memory_namespaces WHERE path = ?"
+        row = self.conn.execute(sql, (path(namespace),)).fetchone()
+        return None if row is None else Name(*row)
+
+    def _under(self, prefix: Sequence[str]) -> list[Name]:
+        inner, params = under(prefix)
+        sql = f"SELECT id, path, version, stamp FROM memory_namespaces WHERE {inner}"
+        return [Name(*row) for row in self.conn.execute(sql, params)]
+
+    def _note(self, row: Sequence[Any], refresh: bool) -> None:
+        # A refresh that would move the deadline by less than 1% of the ttl is not worth a write.
+        id, expires_at, ttl = row[0], row[5], row[6]
+        if refresh and ttl and expires_at is not None and self.now + ttl * 60e6 - expires_at > ttl * 60e4:
+            self.refresh[id] = ttl
+
+    def _vectors(self, n: Name) -> Vectors:
+        embedder, dims = self.settings.embedder or 0, self.settings.dims
+        load = lambda: Vectors.load(self.conn, n.first, n.last, embedder, dims)  # noqa: E731
+        return cast(Vectors, self.settings.cache.get(n.id, "vectors", n.stamp, load))
+
+    def _words(self, n: Name) -> Words:
+        load = lambda: Words.load(self.conn, n.first, n.last)  # noqa: E731
+        return cast(Words, self.settings.cache.get(n.id, "words", n.stamp, load))
+
+    def _facets(self, n: Name) -> Facets:
+        load = lambda: Facets.load(self.conn, n.first, n.last)  # noqa: E731
+        return cast(Facets, self.settings.cache.get(n.id, "facets", n.stamp, load))
+
+    def _deadlines(self, n: Name) -> Deadlines:
+        load = lambda: Deadlines.load(self.conn, n.id)  # noqa: E731
+        return cast(Deadlines, self.settings.cache.get(n.id, "deadlines", n.stamp, load))
+
+
+def _fused(ids: Ids, text: Floats, vector_ids: Ids, cosine: Floats, hit: bool) -> Scored:
+    """Words and vectors in one score; the vectors alone if no item has a word of the query."""
+    at = positions(ids, vector_ids)
+    has = np.zeros(len(ids), dtype=bool)
+    has[at] = True
+    aligned = np.zeros(len(ids))
+    aligned[at] = cosine
+    if not hit:
+        return Scored(ids, aligned, has)
+    return Scored(ids, TEXT_WEIGHT * text + (1 - TEXT_WEIGHT) * np.maximum(0.0, aligned), has | (text > 0))
+
+
+def _matches(condition: MatchCondition, namespace: Namespace) -> bool:
+    wanted = condition.path
+    if len(namespace) < len(wanted):
+        return False
+    part = namespace[: len(wanted)] if condition.match_type == "prefix" else namespace[len(namespace) - len(wanted) :]
+    return all(w in ("*", label) for w, label in zip(wanted, part, strict=True))

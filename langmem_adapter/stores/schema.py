@@ -1,0 +1,103 @@
+"""The tables, and how an older file becomes a newer one.
+
+    memory_meta        key, value: schema, store_id, tokenizer, embedder
+    memory_namespaces  one row per namespace ever written. `version` grows with every item changed and is what a
+                       conditional commit compares; `stamp` also grows when only a deadline or a vector changed and is
+                       what validates caches. The row outlives its items, so that neither ever goes back.
+    memory_items       id = namespace << 32 | sequence, so that the rows of one namespace lie together
+    memory_vectors     unit vectors of an item, one behind the other (float32); an empty blob: nothing to embed
+    memory_ranks       what ranking needs of an item: its hashed words (uint32) and its row of `scoring.Columns`
+
+Times are integers, microseconds since the epoch. The names carry a prefix because other tables may live in the file.
+"""
+
+import secrets
+import sqlite3
+
+from langmem_adapter.errors import StoreTooNew
+
+NAMESPACE_SHIFT = 32
+
+# Append only: number n turns schema n into n + 1. All that are missing run in one transaction.
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        "CREATE TABLE memory_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+        """CREATE TABLE memory_namespaces (
+            id INTEGER PRIMARY KEY,
+            path TEXT NOT NULL UNIQUE,  -- labels joined by '.', which no label contains
+            version INTEGER NOT NULL,
+            stamp INTEGER NOT NULL,
+            next_seq INTEGER NOT NULL,
+            latest INTEGER NOT NULL     -- highest updated_at given out
+        )""",
+        """CREATE TABLE memory_items (
+            id INTEGER PRIMARY KEY,
+            namespace INTEGER NOT NULL,
+            key TEXT NOT NULL,
+            value TEXT NOT NULL,
+            created_at INTEGER NOT NULL,
+            updated_at INTEGER NOT NULL,
+            expires_at INTEGER,
+            ttl REAL,                   -- minutes
+            fields TEXT,                -- JSON list of paths to index; NULL: the store's; []: none
+            topic TEXT,                 -- value["topic"] and value["status"], if they are strings
+            status TEXT
+        )""",
+        "CREATE UNIQUE INDEX memory_items_key ON memory_items (namespace, key)",
+        # One index answers "newest first", by status, by topic and by both without touching the rows.
+        "CREATE INDEX memory_items_list ON memory_items (namespace, status, topic, updated_at, expires_at)",
+        "CREATE INDEX memory_items_expiry ON memory_items (expires_at) WHERE expires_at IS NOT NULL",
+        "CREATE INDEX memory_items_deadline ON memory_items (namespace, expires_at) WHERE expires_at IS NOT NULL",
+        "CREATE TABLE memory_vectors (id INTEGER PRIMARY KEY, embedder INTEGER NOT NULL, vectors BLOB NOT NULL)",
+        "CREATE TABLE memory_ranks (id INTEGER PRIMARY KEY, words BLOB NOT NULL, columns TEXT NOT NULL)",
+    ),
+)
+
+
+def version(conn: sqlite3.Connection) -> int:
+    """The schema number of the file; 0 if it has no tables of ours."""
+    if conn.execute("SELECT 1 FROM sqlite_master WHERE name = 'memory_meta'").fetchone() is None:
+        return 0
+    return int(meta(conn, "schema") or 0)
+
+
+def migrate(conn: sqlite3.Connection, name: str, tokenizer: int) -> None:
+    """Bring the file to the newest schema; StoreTooNew, untouched, if it is newer still."""
+    if _settled(conn, name):
+        return
+    conn.execute("BEGIN IMMEDIATE")
+    try:
+        if not _settled(conn, name):  # another process may have done it while we waited
+            found = version(conn)
+            for statements in MIGRATIONS[found:]:
+                for statement in statements:
+                    conn.execute(statement)
+            set_meta(conn, "schema", str(len(MIGRATIONS)))
+            if not found:
+                set_meta(conn, "store_id", secrets.token_hex(16))
+                set_meta(conn, "tokenizer", str(tokenizer))
+        conn.execute("COMMIT")
+    except BaseException:
+        if conn.in_transaction:
+            conn.execute("ROLLBACK")
+        raise
+
+
+def _settled(conn: sqlite3.Connection, name: str) -> bool:
+    found = version(conn)
+    if found > len(MIGRATIONS):
+        raise StoreTooNew(
+            f"{name} has schema {found}, this version of the package knows up to {len(MIGRATIONS)}; upgrade the package"
+        )
+    return found == len(MIGRATIONS)
+
+
+def meta(conn: sqlite3.Connection, key: str) -> str | None:
+    """One value of `memory_meta`."""
+    row = conn.execute("SELECT value FROM memory_meta WHERE key = ?", (key,)).fetchone()
+    return None if row is None else str(row[0])
+
+
+def set_meta(conn: sqlite3.Connection, key: str, value: str) -> None:
+    """Set one value of `memory_meta`."""
+    conn.execute("INSERT OR REPLACE INTO memory_meta VALUES (?, ?)", (key, value))

@@ -1,0 +1,167 @@
+"""What may be stored, and its form in the database: JSON text, joined labels, microseconds."""
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from langgraph.store.base import (
+    GetOp,
+    InvalidNamespaceError,
+    ListNamespacesOp,
+    PutOp,
+    SearchOp,
+    validate_op_namespace,
+)
+
+from langmem_adapter.errors import InvalidInput, StoreCorrupt
+from langmem_adapter.namespaces import Namespace
+from langmem_adapter.stores.base import RankOp
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MAX_TTL = 1e9  # minutes: 1,900 years
+
+
+def check(op: Any) -> None:
+    """Raise for an op that cannot be run: unknown type, bad namespace, key, ttl, limit or offset."""
+    if isinstance(op, RankOp):
+        for namespace in op.namespaces:
+            check_namespace(namespace)
+        _check_page(op.limit, 0)
+        return
+    if not isinstance(op, GetOp | SearchOp | PutOp | ListNamespacesOp):
+        raise ValueError(f"Unknown operation type: {type(op).__name__}")
+    validate_op_namespace(op)
+    if isinstance(op, PutOp):
+        check_namespace(op.namespace)
+        if op.ttl is not None and not (0 <= op.ttl <= _MAX_TTL):
+            raise InvalidInput(f"ttl is in minutes, from 0 to {_MAX_TTL:.0e}, or None for never; got {op.ttl!r}")
+    if isinstance(op, PutOp | GetOp):
+        _check_text(op.key, "key")
+    if isinstance(op, SearchOp | ListNamespacesOp):
+        _check_page(op.limit, op.offset)
+
+
+def check_namespace(namespace: Sequence[str]) -> None:
+    """Raise InvalidNamespaceError for a namespace that nothing may be written to."""
+    validate_op_namespace(GetOp(tuple(namespace), ""))
+    if not namespace:
+        raise InvalidNamespaceError("Namespace cannot be empty.")
+    if namespace[0] == "langgraph":
+        raise InvalidNamespaceError(f'Root label for namespace cannot be "langgraph". Got: {namespace}')
+    try:
+        ".".join(namespace).encode()
+    except UnicodeEncodeError as e:
+        raise InvalidNamespaceError(f"Namespace is not valid Unicode: {namespace!r:.80}") from e
+
+
+def _check_text(text: str, what: str) -> None:
+    if not isinstance(text, str):
+        raise InvalidInput(f"{what} must be a str, got {type(text).__name__}: {text!r:.80}")
+    try:
+        text.encode()
+    except UnicodeEncodeError as e:
+        raise InvalidInput(f"{what} is not valid Unicode (a lone surrogate): {text!r:.80}") from e
+
+
+def _check_page(limit: int, offset: int) -> None:
+    if limit < 0 or offset < 0:
+        raise InvalidInput(f"limit and offset cannot be negative, got limit={limit}, offset={offset}")
+
+
+def path(namespace: Sequence[str]) -> str:
+    """The stored form of a namespace."""
+    return ".".join(namespace)
+
+
+def namespace(path: str) -> Namespace:
+    """The namespace of a stored path."""
+    return tuple(path.split("."))
+
+
+def under(prefix: Sequence[str], column: str = "path") -> tuple[str, tuple[str, ...]]:
+    """A condition true for the namespace itself and all below it, by whole labels; an index range, no pattern."""
+    if not prefix:
+        return "1", ()
+    start = path(prefix)
+    return f"({column} = ? OR ({column} > ? AND {column} < ?))", (start, f"{start}.", f"{start}/")  # '/' follows '.'
+
+
+def encode(value: Mapping[str, Any]) -> str:
+    """The JSON text of a value. Raises InvalidInput, or TypeError, naming the path, for what JSON cannot hold."""
+    if not isinstance(value, Mapping):
+        raise TypeError(f"a value must be a dict with str keys, got {type(value).__name__}: {value!r:.80}")
+    value = dict(value)
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text.encode()
+        keys = _has_str_keys(value)
+    except RecursionError as e:
+        raise InvalidInput("the value is nested too deeply to be stored") from e
+    except (TypeError, ValueError):
+        _raise_for(value)
+        raise
+    if not keys:
+        _raise_for(value)
+    return text
+
+
+def _has_str_keys(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(isinstance(k, str) and (type(v) is str or _has_str_keys(v)) for k, v in value.items())
+    if isinstance(value, list | tuple):
+        return all(type(v) is str or _has_str_keys(v) for v in value)
+    return True
+
+
+def _raise_for(value: Any, at: str = "value") -> None:
+    """Find what made `value` unfit and raise an error that says where it is."""
+    if isinstance(value, dict):
+        for k, v in value.items():
+            if not isinstance(k, str):
+                raise TypeError(f"{at} has the key {k!r}, a {type(k).__name__}; keys must be str")
+            _check_text(k, f"a key of {at}")
+            _raise_for(v, f"{at}[{k!r}]")
+    elif isinstance(value, list | tuple):
+        for i, v in enumerate(value):
+            _raise_for(v, f"{at}[{i}]")
+    elif isinstance(value, str):
+        _check_text(value, at)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise InvalidInput(f"{at} is {value}, which JSON cannot hold; use None")
+    elif value is not None and not isinstance(value, str | int | float | bool):
+        raise TypeError(f"{at} is a {type(value).__name__}, which is not JSON: {value!r:.80}")
+
+
+def decode(text: str, name: str) -> dict[str, Any]:
+    """The value of stored JSON text; StoreCorrupt, naming the file, if it is damaged."""
+    try:
+        value = json.loads(text)
+    except ValueError as e:
+        raise StoreCorrupt(f"{name} holds a damaged value ({e}); it was left as it is") from e
+    if not isinstance(value, dict):
+        raise StoreCorrupt(f"{name} holds a value that is no object; it was left as it is")
+    return value
+
+
+def strings(value: Any) -> Iterator[str]:
+    """Every string inside a value, keys of dicts excepted."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for v in value.values():
+            yield from strings(v)
+    elif isinstance(value, list | tuple):
+        for v in value:
+            yield from strings(v)
+
+
+def micros(seconds: float) -> int:
+    """Microseconds since the epoch."""
+    return round(seconds * 1e6)
+
+
+def when(micros: int) -> datetime:
+    """The UTC time of microseconds since the epoch."""
+    return _EPOCH + timedelta(microseconds=micros)

@@ -1,0 +1,111 @@
+"""Daemon threads that run blocking calls for asyncio, and the ticket that decides a race with cancellation."""
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+_Job = tuple["Future[Any]", Callable[[], Any]]
+
+
+class Workers:
+    """Up to `count` threads, started when first needed. They are daemons: an idle or hanging one never keeps the
+    interpreter from exiting, which the pools of `concurrent.futures` do."""
+
+    def __init__(self, count: int, name: str) -> None:
+        self._count = count
+        self._name = name
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._threads = 0
+        self._waiting = 0
+
+    def submit(self, job: Callable[[], T]) -> "Future[T]":
+        """The future of `job()`; jobs start in the order they were submitted."""
+        future: Future[T] = Future()
+        with self._lock:
+            self._waiting += 1
+            if self._waiting > self._threads and self._threads < self._count:
+                self._threads += 1
+                name = f"{self._name}-{self._threads}"
+                threading.Thread(target=self._work, args=(self._jobs, self._done), name=name, daemon=True).start()
+        self._jobs.put((future, job))
+        return future
+
+    def stop(self) -> None:
+        """End the threads once the jobs submitted so far are done; returns at once."""
+        with self._lock:
+            for _ in range(self._threads):
+                self._jobs.put(None)
+
+    def _done(self) -> None:
+        with self._lock:
+            self._waiting -= 1
+
+    @staticmethod
+    def _work(jobs: "queue.SimpleQueue[_Job | None]", done: Callable[[], None]) -> None:
+        while (work := jobs.get()) is not None:
+            future, job = work
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(job())
+                except BaseException as e:  # noqa: BLE001 - whoever awaits the future gets it
+                    future.set_exception(e)
+            done()
+            del work, future, job
+
+
+class Cancelled(Exception):
+    """Cancellation came before the commit: roll back."""
+
+
+class Ticket:
+    """Decides once whether a write was cancelled or committed, whichever is asked first."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._state = "open"
+
+    def check(self) -> None:
+        """Raise Cancelled if there is no use in starting."""
+        with self._lock:
+            if self._state == "cancelled":
+                raise Cancelled
+
+    def seal(self) -> None:
+        """Call just before COMMIT; raises Cancelled if the caller has been cancelled."""
+        with self._lock:
+            if self._state == "cancelled":
+                raise Cancelled
+            self._state = "sealed"
+
+    def cancel(self) -> bool:
+        """True if nothing will be committed."""
+        with self._lock:
+            if self._state == "open":
+                self._state = "cancelled"
+            return self._state == "cancelled"
+
+
+async def settled(future: "Future[T]", ticket: Ticket) -> T:
+    """The result of a job that seals `ticket` before it commits.
+
+    If the awaiting task is cancelled before that, CancelledError, and the job rolls back. If the commit came
+    first the job cannot be undone: its result is awaited and returned, as if the cancellation had come later.
+    """
+    waiting = asyncio.wrap_future(future)
+    while True:
+        try:
+            return await asyncio.shield(waiting)
+        except asyncio.CancelledError:
+            if ticket.cancel():
+                waiting.add_done_callback(_forget)
+                raise
+
+
+def _forget(waiting: "asyncio.Future[Any]") -> None:
+    if not waiting.cancelled():
+        waiting.exception()  # retrieved, so that asyncio does not report it

@@ -1,0 +1,245 @@
+"""Puts and deletes: prepared before the transaction, applied inside it."""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from langgraph.store.base import PutOp, get_text_at_path, tokenize_path
+
+from langmem_adapter.errors import Conflict
+from langmem_adapter.namespaces import Namespace
+from langmem_adapter.stores.facets import Deadlines, dump_row, row_of
+from langmem_adapter.stores.part import Change, Part
+from langmem_adapter.stores.schema import NAMESPACE_SHIFT
+from langmem_adapter.stores.terms import Words32, hashed
+from langmem_adapter.stores.values import encode, path, strings
+from langmem_adapter.stores.vectors import Matrix
+
+WHOLE = ("$",)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """One put or (`value` None) delete, with all that could be computed without the database."""
+
+    path: str
+    key: str
+    value: str | None = None
+    row: tuple[Any, ...] | None = None
+    words: Words32 | None = None
+    texts: tuple[str, ...] = ()
+    """What is to be embedded."""
+    vectors: Matrix | None = None
+    fields: str | None = None
+    topic: str | None = None
+    status: str | None = None
+    ttl: float | None = None
+
+
+class Written(NamedTuple):
+    """What a transaction did to one namespace."""
+
+    namespace: int
+    before: int
+    after: int
+    changes: list[Change]
+
+    def step(self, part: Part) -> Part | None:
+        """A cached part as it is after this."""
+        return part.changed(self.changes)
+
+
+class Refreshed(NamedTuple):
+    """The new deadlines of items of one namespace."""
+
+    namespace: int
+    before: int
+    after: int
+    deadlines: dict[int, int]
+
+    def step(self, part: Part) -> Part:
+        """A cached part as it is after this."""
+        return part.moved(self.deadlines) if isinstance(part, Deadlines) else part
+
+
+def prepare(puts: Iterable[PutOp], fields: Sequence[str]) -> list[Prepared]:
+    """The puts, last write of each key only. Raises for values that cannot be stored."""
+    last: dict[tuple[str, str], PutOp] = {}
+    for op in puts:
+        at = (path(op.namespace), op.key)
+        last.pop(at, None)
+        last[at] = op
+    return [_prepared(where, key, op, fields) for (where, key), op in last.items()]
+
+
+def _prepared(where: str, key: str, op: PutOp, fields: Sequence[str]) -> Prepared:
+    if op.value is None:
+        return Prepared(where, key)
+    text = encode(op.value)
+    paths = fields if op.index is None else () if op.index is False else tuple(op.index)
+    topic, status = op.value.get("topic"), op.value.get("status")
+    return Prepared(
+        path=where,
+        key=key,
+        value=text,
+        row=row_of(op.value),
+        words=hashed(words_at(op.value, paths)),
+        texts=texts_at(op.value, paths),
+        fields=None if op.index is None else json.dumps(list(paths)),
+        topic=topic if isinstance(topic, str) else None,
+        status=status if isinstance(status, str) else None,
+        ttl=op.ttl,
+    )
+
+
+def texts_at(value: Mapping[str, Any], paths: Sequence[str]) -> tuple[str, ...]:
+    """What to embed of a value: every non-blank text at the paths, as LangGraph's stores read them."""
+    return tuple(t for p in paths for t in get_text_at_path(value, tokenize_path(p) if p != "$" else p) if t.strip())
+
+
+def words_at(value: Mapping[str, Any], paths: Sequence[str]) -> list[str]:
+    """What to find a value by: as `texts_at`, but the whole value is its strings, not its keys and brackets."""
+    return [t for p in paths for t in (strings(value) if p == "$" else texts_at(value, (p,)))]
+
+
+def embedded(prepared: Sequence[Prepared], vectors: Matrix) -> list[Prepared]:
+    """The puts with their vectors, which come in the order of all their texts."""
+    found, start = [], 0
+    for p in prepared:
+        end = start + len(p.texts)
+        found.append(replace(p, vectors=vectors[start:end]) if p.texts else p)
+        start = end
+    return found
+
+
+def check_versions(conn: sqlite3.Connection, expect: Mapping[Namespace, int]) -> None:
+    """Conflict unless every namespace is still at the version expected."""
+    for wanted, version in expect.items():
+        row = conn.execute("SELECT version FROM memory_namespaces WHERE path = ?", (path(wanted),)).fetchone()
+        found = 0 if row is None else row[0]
+        if found != version:
+            raise Conflict(f"{wanted} is at version {found}, not {version}: another writer changed it; read it again")
+
+
+def write(conn: sqlite3.Connection, prepared: Sequence[Prepared], embedder: int | None, now: int) -> list[Written]:
+    """Apply the puts; what changed, by namespace. Namespaces in which nothing changed are left out."""
+    groups: dict[str, list[Prepared]] = {}
+    for p in prepared:
+        groups.setdefault(p.path, []).append(p)
+    done = [_write_one(conn, where, group, embedder, now) for where, group in groups.items()]
+    return [w for w in done if w is not None]
+
+
+def _write_one(
+    conn: sqlite3.Connection, where: str, group: Sequence[Prepared], embedder: int | None, now: int
+) -> Written | None:
+    sql = "SELECT id, version, stamp, next_seq, latest FROM memory_namespaces WHERE path = ?"
+    row = conn.execute(sql, (where,)).fetchone()
+    if row is None:
+        if all(p.value is None for p in group):
+            return None
+        cursor = conn.execute("INSERT INTO memory_namespaces VALUES (NULL, ?, 0, 0, 1, 0)", (where,))
+        row = (cursor.lastrowid, 0, 0, 1, 0)
+    id, version, stamp, seq, latest = row
+    batch = _Batch(conn, id, seq, latest, embedder, now)
+    for p in group:
+        batch.add(p)
+    if not batch.changes:
+        return None
+    batch.flush()
+    count = len(batch.changes)
+    conn.execute(
+        "UPDATE memory_namespaces SET version = ?, stamp = ?, next_seq = ?, latest = ? WHERE id = ?",
+        (version + count, stamp + count, batch.seq, batch.latest, id),
+    )
+    return Written(id, stamp, stamp + count, batch.changes)
+
+
+class _Batch:
+    """The rows of one namespace's changes, written together."""
+
+    def __init__(
+        self, conn: sqlite3.Connection, namespace: int, seq: int, latest: int, embedder: int | None, now: int
+    ) -> None:
+        self.changes: list[Change] = []
+        self.seq = seq
+        self.latest = latest
+        self._conn = conn
+        self._namespace = namespace
+        self._embedder = embedder
+        self._now = now
+        self._items: list[tuple[Any, ...]] = []
+        self._ranks: list[tuple[Any, ...]] = []
+        self._vectors: list[tuple[Any, ...]] = []
+        self._gone: list[tuple[int]] = []
+        self._vectorless: list[tuple[int]] = []
+
+    def add(self, p: Prepared) -> None:
+        """Note one put or delete."""
+        sql = "SELECT id, created_at, expires_at FROM memory_items WHERE namespace = ? AND key = ?"
+        old = self._conn.execute(sql, (self._namespace, p.key)).fetchone()
+        if p.value is None:
+            if old is not None:
+                self._gone.append((old[0],))
+                self.changes.append(Change(old[0], None, None, None, None))
+            return
+        if old is None:
+            id, self.seq = self._namespace << NAMESPACE_SHIFT | self.seq, self.seq + 1
+        else:
+            id = old[0]
+        # Strictly growing in a namespace, so that "newest first" survives a clock that steps back.
+        self.latest = max(self._now, self.latest + 1)
+        expired = old is not None and old[2] is not None and old[2] <= self._now
+        created = self.latest if old is None or expired else old[1]
+        self._put(id, p, created, replaced=old is not None)
+
+    def _put(self, id: int, p: Prepared, created: int, *, replaced: bool) -> None:
+        assert p.row is not None
+        assert p.words is not None
+        expires = None if p.ttl is None else self._now + round(p.ttl * 60e6)
+        times = (created, self.latest, expires, p.ttl)
+        self._items.append((id, self._namespace, p.key, p.value, *times, p.fields, p.topic, p.status))
+        self._ranks.append((id, p.words.tobytes(), dump_row(p.row)))
+        if self._embedder is not None and p.fields != "[]":
+            self._vectors.append((id, self._embedder, b"" if p.vectors is None else p.vectors.tobytes()))
+        elif replaced:
+            self._vectorless.append((id,))
+        self.changes.append(Change(id, p.row, p.words, p.vectors, expires))
+
+    def flush(self) -> None:
+        """Write the rows."""
+        many = self._conn.executemany
+        for table in ("memory_items", "memory_ranks", "memory_vectors"):
+            many(f"DELETE FROM {table} WHERE id = ?", self._gone)
+        many("DELETE FROM memory_vectors WHERE id = ?", self._vectorless)
+        many("INSERT OR REPLACE INTO memory_items VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", self._items)
+        many("INSERT OR REPLACE INTO memory_ranks VALUES (?, ?, ?)", self._ranks)
+        many("INSERT OR REPLACE INTO memory_vectors VALUES (?, ?, ?)", self._vectors)
+
+
+def refresh(conn: sqlite3.Connection, ttls: Mapping[int, float], now: int) -> list[Refreshed]:
+    """Start the ttl of these items again, unless they have expired meanwhile."""
+    moved: dict[int, dict[int, int]] = {}
+    for id, ttl in ttls.items():
+        at = now + round(ttl * 60e6)
+        sql = "UPDATE memory_items SET expires_at = ? WHERE id = ? AND ttl = ? AND expires_at > ?"
+        if conn.execute(sql, (at, id, ttl, now)).rowcount:
+            moved.setdefault(id >> NAMESPACE_SHIFT, {})[id] = at
+    done = []
+    for where, deadlines in moved.items():
+        sql = "UPDATE memory_namespaces SET stamp = stamp + 1 WHERE id = ? RETURNING stamp"
+        after = conn.execute(sql, (where,)).fetchall()[0][0]
+        done.append(Refreshed(where, after - 1, after, deadlines))
+    return done
+
+
+def expired(conn: sqlite3.Connection, now: int) -> list[Prepared]:
+    """Deletes of all items whose time is over."""
+    rows = conn.execute(
+        "SELECT n.path, i.key FROM memory_items i JOIN memory_namespaces n ON n.id = i.namespace "
+        "WHERE i.expires_at IS NOT NULL AND i.expires_at <= ?",
+        (now,),
+    )
+    return [Prepared(where, key) for where, key in rows]
