@@ -20,12 +20,13 @@ from langchain_core.prompt_values import PromptValue
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.config import get_config
 from langgraph.graph import END, MessagesState, StateGraph
-from langgraph.runtime import get_runtime
+from langgraph.runtime import Runtime, get_runtime
 from langgraph.store.base import BaseStore
 
 from langmem_adapter import injection
 from langmem_adapter.errors import InvalidInput, MissingUser
 from langmem_adapter.memory import Memory
+from langmem_adapter.namespaces import escape
 from langmem_adapter.ports import IO, run
 from langmem_adapter.records import Block, Recollection
 from langmem_adapter.toolcalls import inside_tool, watch
@@ -75,6 +76,7 @@ def ids_of(config: RunnableConfig, context: Any = None) -> Ids:
             'no user_id: pass config={"configurable": {"user_id": "…", "thread_id": "…"}} (or a runtime context with '
             "user_id); memories belong to a user, and there is no shared default one"
         )
+    escape(user_id, what="user_id")  # complains of a blank one
     ids = Ids(
         user_id=user_id,
         session_id=configurable.get("thread_id"),
@@ -114,8 +116,9 @@ def prompt_with_memories(state: Any, *, system: str | None = None, memory: Memor
     The block is merged into the first system message. Without memories and `system` the messages are as they were.
     `memory` is needed only where no recalling node of this process knows it.
     """
-    mine, ids = _found(state, memory), _ids(get_config())
-    block = NO_BLOCK if mine is None else run(block_step(mine, mine.io, state, ids))
+    ids = _ids(get_config())
+    mine = memory or _recaller(state, ids)
+    block = run(block_step(mine, mine.io, state, ids))
     return injection.into_messages(_prompt(state, system), block)
 
 
@@ -123,8 +126,9 @@ async def aprompt_with_memories(
     state: Any, *, system: str | None = None, memory: Memory | None = None
 ) -> list[BaseMessage]:
     """`prompt_with_memories` for async nodes."""
-    mine, ids = _found(state, memory), _ids(get_config())
-    block = NO_BLOCK if mine is None else await block_step(mine, mine.aio, state, ids)
+    ids = _ids(get_config())
+    mine = memory or _recaller(state, ids)
+    block = await block_step(mine, mine.aio, state, ids)
     return injection.into_messages(_prompt(state, system), block)
 
 
@@ -202,7 +206,9 @@ async def recall_step(memory: Memory, io: IO, state: Any, ids: Ids) -> dict[str,
         found = await memory._recall(io, messages, **ids.reader, hear=ids.learn)
     except Exception as error:  # noqa: BLE001 - a memory that cannot be recalled must not fail the user's turn
         memory.report("recall_failed", error=repr(error), thread_id=ids.session_id)
-        return {}
+        # Nothing was recalled, and nobody shall try again in this turn.
+        last = memory.last_said(messages, **ids.reader)
+        found = None if last is None else Recollection(message_id=last, key=memory.key)
     if found is None:
         return {}
     _keep(memory, ids, found)
@@ -266,7 +272,7 @@ RECENT = 1_000
 
 def own_memory(store: BaseStore | None = None) -> Memory:
     """The memory on a graph's own store (of the running graph, by default); one per store."""
-    store = store or get_runtime().store
+    store = store or _store()
     if store is None:
         raise InvalidInput("no memory was given and the graph has no store; pass recall_node(memory) or store=…")
     if id(store) not in _own:
@@ -278,20 +284,21 @@ def own_memory(store: BaseStore | None = None) -> Memory:
     return memory
 
 
-def _found(state: Any, memory: Memory | None) -> Memory | None:
-    if memory is not None:
-        return memory
+def _recaller(state: Any, ids: Ids) -> Memory:
+    """The memory that recalled for this state's last human message."""
     kept = _field(state, "memories")
-    if kept:
-        memory = _known.get(kept["key"])
-        if memory is None and len(_known) == 1:  # the store moved: another path, another process
-            [memory] = _known.values()
-        if memory is None:
-            raise InvalidInput("this process has no recall_node for the memory in state; pass memory=…")
-        return memory
-    if len(_known) == 1:  # the state has no `memories` channel
-        return next(iter(_known.values()))
-    return own_memory() if get_runtime().store is not None else None
+    if kept and kept["key"] in _known:
+        return _known[kept["key"]]
+    known = list(_known.values())
+    if not known and _store() is not None:
+        return own_memory()
+    # Without a `memories` channel the state does not say which; nor may it, when the store has moved.
+    recalled = [m for m in known if _recalled(m, ids, state, _messages(state)) is not None]
+    if len(recalled) == 1 or len(known) == 1:
+        return (recalled or known)[0]
+    raise InvalidInput(
+        "prompt_with_memories cannot tell which memory to use: put recall_node(memory) before it, or pass memory=…"
+    )
 
 
 def _recalled(memory: Memory, ids: Ids, state: Any, messages: Sequence[BaseMessage]) -> Recollection | None:
@@ -311,11 +318,20 @@ def _keep(memory: Memory, ids: Ids, found: Recollection) -> None:
 
 
 def _ids(config: RunnableConfig) -> Ids:
+    runtime = _runtime()
+    return ids_of(config, None if runtime is None else runtime.context)
+
+
+def _runtime() -> Runtime[Any] | None:
     try:
-        context = get_runtime().context
+        return get_runtime()
     except RuntimeError:  # a wrapped model may be called outside a graph
-        context = None
-    return ids_of(config, context)
+        return None
+
+
+def _store() -> BaseStore | None:
+    runtime = _runtime()
+    return None if runtime is None else runtime.store
 
 
 def _agreed(name: str, one: Any, other: Any) -> Any:

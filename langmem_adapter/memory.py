@@ -6,12 +6,12 @@ Every method has an async twin with an `a` prefix and the same arguments; both r
 import functools
 import inspect
 import logging
+import os
 import secrets
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import blake2b
-from os import PathLike
 from types import TracebackType
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, Self, TypeVar
 
@@ -109,7 +109,7 @@ class Memory:
 
     def __init__(
         self,
-        store: str | PathLike[str] | BaseStore,
+        store: str | os.PathLike[str] | BaseStore,
         *,
         embeddings: Embeddings | str | None = None,
         extractor: Extractor | None = None,
@@ -208,6 +208,9 @@ class Memory:
         """
         text = _content(content)
         self._rules.topics.get(topic)
+        namespace(  # complains of a bad scope or id
+            "facts", app_name=app_name, user_id=user_id, scope=scope, session_id=session_id, agent_id=agent_id
+        )
         if scope == "app" and user_id is not None:
             raise InvalidInput(f"scope='app' belongs to no user, but user_id={user_id!r} was given")
         if scope == "team":
@@ -691,9 +694,9 @@ def _embeddings(embeddings: Embeddings | str | None) -> Embeddings:
     return HashEmbeddings() if embeddings is None else ensure_embeddings(embeddings)
 
 
-def _open(path: str | PathLike[str], embed: Embeddings) -> SqliteMemoryStore:
+def _open(path: str | os.PathLike[str], embed: Embeddings) -> SqliteMemoryStore:
     dims = getattr(embed, "dims", None) or len(embed.embed_query("dimensions"))
-    return SqliteMemoryStore(path, index={"dims": int(dims), "embed": embed, "fields": ["content"]})
+    return SqliteMemoryStore(os.fspath(path), index={"dims": int(dims), "embed": embed, "fields": ["content"]})
 
 
 def _digest(text: str) -> str:

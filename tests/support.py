@@ -3,6 +3,12 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import RunnableConfig
+from pydantic import Field
+
 from langmem_adapter.records import Candidate, Extraction, MemoryRecord, Source, Turn
 
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -66,3 +72,34 @@ def record(*sources: Source, **fields: Any) -> MemoryRecord:
         "confirmed_at": START,
     }
     return MemoryRecord(**(defaults | fields))
+
+
+class Model(BaseChatModel):
+    """A chat model that answers from a list (the last reply for ever) and keeps every prompt it was given."""
+
+    replies: list[Any] = Field(default_factory=lambda: ["Understood."])
+    prompts: list[list[BaseMessage]] = Field(default_factory=list)
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
+        return self
+
+    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        reply = self.replies[min(len(self.prompts), len(self.replies) - 1)]
+        self.prompts.append(list(messages))
+        message = AIMessage(reply) if isinstance(reply, str) else reply.model_copy(deep=True)
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+    @property
+    def system(self) -> str:
+        """The text of the system message of the last prompt, "" if there was none."""
+        first = self.prompts[-1][0]
+        return first.text if isinstance(first, SystemMessage) else ""
+
+
+def config(user_id: str = "u", thread_id: str = "t1", **more: Any) -> RunnableConfig:
+    """A run's config."""
+    return {"configurable": {"user_id": user_id, "thread_id": thread_id, **more}}

@@ -32,6 +32,20 @@ _Embed = Callable[[list[str]], Awaitable[list[list[float]]]]
 _numbers = itertools.count(1)
 
 
+def _apart(puts: Sequence[PutOp]) -> list[list[PutOp]]:
+    """The puts in order, cut so that no batch holds one text twice: InMemoryStore fails to embed such a batch."""
+    parts: list[list[PutOp]] = [[]]
+    texts: set[str] = set()
+    for put in puts:
+        text = str((put.value or {}).get("content", ""))
+        if text and put.index is not False and text in texts:
+            parts.append([])
+            texts.clear()
+        parts[-1].append(put)
+        texts.add(text)
+    return parts
+
+
 class _Versions:
     """Versions of a store's namespaces; one per store, shared by all who wrap it."""
 
@@ -95,7 +109,8 @@ class ForeignStore:
                 raise Conflict(f"{stale or sorted(shared.busy)} changed since it was read")
             shared.busy |= written
         try:
-            await batch(puts)
+            for part in _apart(puts):
+                await batch(part)
         finally:
             # Also after a failure, which may have applied a part: whoever read before must read again.
             with shared.lock:
