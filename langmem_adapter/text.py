@@ -110,7 +110,8 @@ _STOP = frozenset(
 )
 NEGATIONS = frozenset(
     "not no never none nothing without cannot neither nor dislike dislikes disliked hate hates avoid avoids "
-    "quit quits stopped anymore except unless refuses allergic intolerant".split()
+    "quit quits stopped anymore except unless refuses allergic intolerant "
+    "dont doesnt didnt cant wont isnt arent wasnt havent hasnt couldnt wouldnt shouldnt aint".split()
 )
 
 

@@ -56,7 +56,7 @@ _BOUNDARY = re.compile(
     rf"|,?\s+(?:so|since|as|given\s+that|given|seeing\s+as)\s+(?=(?:{_SUBJECT}|call\s+me|what|can|do|is"
     r"|let|\w+\s+is\s+right)\b)"
     rf"|,?\s+(?:and|then|or|plus)\s+(?=(?:also\s+|now\s+|then\s+)?(?:{_SUBJECT}|call\s+me\b|keep\b|answer\b|reply\b))"
-    rf"|,?\s+and\s+(?=(?:{_VERB})\s)"
+    rf"|(?<!live),?\s+and\s+(?=(?:{_VERB})\s)"
     rf"|,\s+(?=(?:{_SUBJECT}|{_QUESTION}|now\b|not\b|no\b|never\b|if\b|unless\b|says?\b|said\b"
     r"|thanks?\b|especially\b|including\b))"
     r"|,\s+(?:then|and|so|or)\s+(?=(?:then|obey|ignore|forward|send|delete|call|run|always|never)\b)",
@@ -81,7 +81,8 @@ _LEAD = re.compile(
     r"|add|say|tell\s+you|note)\s+(?:that\s+)?"
     r"|i\s+(?:already\s+)?(?:told|said\s+to)\s+you\s+(?:that\s+)?|i\s+mentioned\s+(?:that\s+)?|i\s+said\s+(?:that\s+)?"
     r"|you\s+(?:should|must|might\s+want\s+to|may\s+want\s+to)\s+know\s+(?:that\s+)?|(?:did\s+i\s+mention\s+that)\s+"
-    r"|the\s+thing\s+is,?\s+|turns\s+out\s+(?:that\s+)?)",
+    r"|for\s+every(?:one|body)\s+(?:at|in)\s+(?:my\s+|our\s+|the\s+)?\w+,?\s+|the\s+thing\s+is,?\s+"
+    r"|turns\s+out\s+(?:that\s+)?)",
     re.IGNORECASE,
 )
 _ASKED = re.compile(
@@ -106,14 +107,16 @@ def clauses(text: str, *, offset: int = 0) -> Iterator[Clause]:
     fake = FAKE_ROLE.search(masked)
     fake_at = fake.start() if fake else len(masked)
     carried: frozenset[str] = frozenset()
-    for start, end in _sentences(masked):
+    sentences = list(_sentences(masked))
+    for number, (start, end) in enumerate(sentences):
+        taken_back = number + 1 < len(sentences) and flags.takes_back(masked[slice(*sentences[number + 1])])
         cut = min(end, fake_at) if start < fake_at else end
         spans = [(start, cut)] if cut == end else [(start, cut), (cut, end)]
         for a, b in spans:
             extra = frozenset({"fake_role"}) if a >= fake_at else frozenset()
             sentence = masked[a:b]
             carried |= flags.opens(sentence)
-            own = flags.of_sentence(sentence) | carried | extra
+            own = flags.of_sentence(sentence) | carried | extra | ({"sarcasm"} if taken_back else frozenset())
             yield from _clauses_of(masked, a, b, own, offset)
 
 
@@ -138,11 +141,13 @@ def _clauses_of(masked: str, start: int, end: int, own: frozenset[str], offset: 
         said, asked = _led(piece)
         if not said or len(said) > MAX_CLAUSE:
             continue
+        at = start + a + piece.rindex(said)
+        stop = at + len(said)
         said, subject, foreign = _with_subject(said, subject)
         found = flags.of_clause(piece, said, joined, sentence[b:])
         tainted = flags.carried(tainted, piece, joined) | (found & flags.STICKY)
         everything = own | found | tainted | foreign
-        yield Clause(said, offset + start + a, offset + start + b, everything, sentence, before, asked)
+        yield Clause(said, offset + at, offset + stop, everything, sentence, before, asked)
         before = said
 
 

@@ -55,16 +55,24 @@ _SARCASM = _any(
     r"\b(?:love|adore|enjoy)\s+(?:it\s+when|being\s+(?:ignored|late|stuck|told|woken|put|kept)|waiting"
     r"|paying\s+\w+|having\s+to)\b",
 )
+_SAID = (
+    r"(?:(?:always|just|once|also|still|even|then|often|only)\s+)*(?:(?:keeps?|kept)\s+(?:saying"
+    r"|telling|claiming)|says|said|wrote|writes|"
+    r"claims|claimed|thinks|thought|believes|believed|told|tells|insists|insisted|reckons|reckoned"
+    r"|argues|argued|jokes|joked|shouted|"
+    r"texted|texts|tweeted|posted|assumes|assumed|suggested|asked|asks|swears|yelled|replied|announced)\b"
+)
 _REPORTED = _any(
-    r"\b(?:he|she|they|who|\w+'s|people|everyone|everybody|someone|somebody|nobody|"
-    r"(?:my|the|his|her|their|our|your|this|that|a)\s+(?:\w+\s+){0,2}\w+|[A-Z]\w+)\s+"
-    r"(?:(?:always|just|once|also|still|keeps?|kept|even|then)\s+)*"
-    r"(?:says?|said|saying|wrote|writes|writing|claims?|claimed|thinks?|thought|believes?|told|tells"
-    r"|telling|insists?|insisted|reckons?|"
-    r"argues?|argued|joked|jokes|shouted|texted|posted|asked|asks|assumes?|assumed|suggests?|suggested)\b",
-    r",?\s+(?:he|she|they)\s+(?:says?|said|wrote|claims?|claimed|told)\b",
+    rf"\b(?:he|she|they|who|someone|somebody|nobody|everyone|everybody)\s+{_SAID}",
+    r"\b(?:they|people|folks|some|others|everyone|friends|doctors|(?:my|his|her|the)\s+\w+s)\s+"
+    r"(?:all\s+|always\s+|often\s+)?"
+    r"(?:say|think|claim|believe|tell\s+me|insist|assume|reckon)\b",
+    r"\b(?:my|the|his|her|their|our|your|this|that|a)\s+(?:(?!(?:and|i|to|or|but|that|which"
+    rf"|so)\b)[\w'-]+\s+){{1,3}}(?<!\band\s)(?<!\bi\s){_SAID}",
+    rf"(?<![.!?]\s)(?<!^)\b(?-i:[A-Z])[a-z]+\s+{_SAID}|^\W*(?-i:[A-Z])[a-z]+\s+(?:says|said|claims"
+    r"|claimed|thinks|told|wrote|insists)\b",
     r"\baccording\s+to\b",
-    r"\b(?:lyrics?|the\s+quote|the\s+line|reads|goes\s+like|titled|entitled|the\s+song|quoted?)\b",
+    r"\b(?:lyrics?|the\s+quote|the\s+line|reads|goes\s+like|titled|entitled|the\s+song|quote[ds]?)\b",
     r"\bi\s+(?:told|lied\s+to|convinced)\s+(?!you\b)\w+",
     r"\bi\s+(?:lied|joked|was\s+joking|am\s+joking|'m\s+joking|'m\s+kidding)\b|\bjust\s+kidding\b|\bjk\b",
 )
@@ -133,6 +141,16 @@ def opens(sentence: str) -> frozenset[str]:
     if _SUPPOSE.search(sentence):
         found.add("hypothetical")
     return frozenset(found)
+
+
+_NOT_MEANT = re.compile(
+    r"\W*(?:not|just\s+kidding|kidding|jk|lol\s+no|as\s+if|yeah\s+right|i\s+wish)\W*", re.IGNORECASE
+)
+
+
+def takes_back(sentence: str) -> bool:
+    """Whether the sentence says that the one before was not meant ("Not!")."""
+    return bool(_NOT_MEANT.fullmatch(sentence))
 
 
 def of_sentence(sentence: str) -> frozenset[str]:

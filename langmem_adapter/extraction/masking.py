@@ -65,8 +65,10 @@ def mask(text: str) -> str:
     masked = _FENCE.sub(_blank, text)
     masked = _INLINE_CODE.sub(_blank, masked)
     masked = straight(masked)
-    for pattern in (_QUOTED_LINE, _URL, _JSON):
+    for pattern in (_QUOTED_LINE, _URL):
         masked = pattern.sub(_blank, masked)
+    # What stands before pasted data ends there.
+    masked = _JSON.sub(lambda match: "\n" + _blank(match)[1:], masked)
     masked = _DOUBLE.sub(_blank_speech, masked)
     return _SINGLE.sub(_blank_speech, masked)
 

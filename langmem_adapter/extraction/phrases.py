@@ -54,7 +54,7 @@ def fact(
     source_type: SourceType = "user_explicit",
     confidence: float = 1.0,
 ) -> Candidate:
-    """A candidate without its excerpt, which the extractor adds."""
+    """A candidate without its excerpt: the extractor adds the clause, unless the rule named fewer of its words."""
     return Candidate(
         content=content,
         intent="retract" if retract else "assert",
@@ -70,26 +70,61 @@ def fact(
 
 
 _TAIL = re.compile(
-    r"\s+(?:now|these\s+days|nowadays|currently|at\s+the\s+moment|at\s+present|right\s+now|as\s+well"
-    r"|too|also|anyway|anyways|though|tho|"
-    r"a\s+lot|very\s+much|so\s+much|the\s+most|the\s+best|lol|haha|please|thanks|again|tbh|btw"
-    r"|honestly|actually|to\s+be\s+honest|"
-    r"already|by\s+the\s+way|if|because|cause|cos|since|when|whenever|while|whilst|where|which|who"
-    r"|that|so|but|although|as|until|till|unless|"
-    r"more\s+than|even|especially|including|such\s+as|over\s+the|for\s+(?:me|now|years|ages|a\s+while"
-    r"|\w+\s+(?:years?|months?|weeks?|days?))|"
-    r"i|i'm|we|he|she|they|you|it's|it|or\s+so|or\s+something|and\s+stuff|and\s+all\s+that|myself"
-    r"|always|mostly|just|then)(?=\s|$).*",
+    r"\s+(?:now|these\s+days|nowadays|currently|lately|recently|at\s+the\s+moment|at\s+present"
+    r"|right\s+now|as\s+well|too|also|anyway"
+    r"|anyways|though|tho|a\s+lot|very\s+much|so\s+much|the\s+most|the\s+best|lol|haha|please|thanks"
+    r"|again|tbh|btw|honestly|actually"
+    r"|to\s+be\s+honest|already|by\s+the\s+way|because|cause|cos|since|when|whenever|while|whilst|so"
+    r"|but|although|until|till|more\s+than"
+    r"|even|especially|including|such\s+as|for\s+(?:me|now|years|ages|a\s+while|\w+\s+(?:years?"
+    r"|months?|weeks?|days?))|or\s+so"
+    r"|or\s+something|and\s+stuff|and\s+all\s+that|always|mostly|just|then|with\s+(?:my|the)\s+(?:kids"
+    r"|family|friends|wife|husband)"
+    r"|today|tonight|yesterday|this\s+(?:week|weekend|month|year|morning)|last\s+(?:week|month|year"
+    r"|night|\w+day))(?=\s|$).*",
     re.IGNORECASE | re.DOTALL,
+)
+_BREAK = re.compile(
+    r"\b(?:i|i'm|i've|we|he|she|they|you|it|it's|who|whom|that|which|where|what|how|if|unless|as"
+    r"|myself|is|are|was|were|has|have|will|would|can)\b",
+    re.IGNORECASE,
+)
+_DANGLING = re.compile(
+    r"(?:^|\s)(?:for|of|to|with|in|on|at|from|by|about|the|a|an|and|or|my|their|our|as|into|than|very"
+    r"|so|being|some|any|more)$",
+    re.IGNORECASE,
+)
+_HOLLOW = re.compile(
+    r"(?:(?:an?|the|some|my|their|our|this|new|big|small|little|whole|good|great|exciting|cool|fun|other)\s+)*"
+    r"(?:ton|tons|lot|lots|bit|bunch|few|couple|while|thing|things|stuff|way|idea|feeling|moment|fact"
+    r"|part|look|sound|vibe|vibes|result|"
+    r"project|projects|something|everything|one|ones|point|news|plan|question|message|time|day)(?:\s+"
+    r"(?:of\s+.*|here|there))?",
+    re.IGNORECASE,
 )
 _VAGUE = re.compile(
     r"(?:it|this|that|these|those|them|him|her|you|me|us|everything|anything|nothing|something|one"
     r"|ones|both|either|all|how|what|"
-    r"when|where|who|why|if|to|so|more|most|here|there|then|not|very|too|your|yours|his|their|theirs"
+    r"when|where|who|why|if|so|more|most|here|there|then|not|very|too|your|yours|his|their|theirs"
     r"|hers|our|ours|each|every|another|"
     r"other|others|same|stuff|things?|some|any|many|much|just|only|being|having|people|someone|everyone|such|like)\b",
     re.IGNORECASE,
 )
+_GENERIC = re.compile(
+    r"the\s+(?:\w+\s+)?(?:beach|sea|seaside|ocean|mountains?|hills|outdoors|countryside|city|rain|snow"
+    r"|cold|heat|sun|gym|forest|woods|desert|"
+    r"water|summer|winter|spring|autumn|fall|dark|piano|guitar|violin|cello|drums|flute|opera|theatre"
+    r"|theater|cinema|movies|library|circus|"
+    r"aisle|window|silence|weekends?|mornings?|evenings?|news|radio|tropics|arts|ballet)\b|the\s+(?-i:[A-Z])",
+    re.IGNORECASE,
+)
+
+
+def generic(item: str) -> bool:
+    """Whether a liking of it says something lasting: "the beach", not "the new design" of this conversation."""
+    return not re.match(r"(?:the|these|those)\s", item, re.IGNORECASE) or bool(_GENERIC.match(item))
+
+
 _PRONOUN = re.compile(
     r"\b(?:i|i'm|you|your|yours|he|him|his|she|her|hers|they|them|their|theirs|it|its|it's|we|us|our"
     r"|this|that|these|those|"
@@ -105,6 +140,7 @@ _COMPOUND = re.compile(
     r"sour|seek|eggs|dogs|B|gravy|beans|peas|conquer|technology|order)\b)",
     re.IGNORECASE,
 )
+_GERUND = re.compile(r"\w{2,}ing\b", re.IGNORECASE)
 _COMMA = re.compile(
     r"\s*,\s*(?:and\s+|or\s+|but\s+also\s+|also\s+)?|\s+(?:and|&|plus|as\s+well\s+as|nor|or)\s+(?:also\s+|my\s+)?",
     re.IGNORECASE,
@@ -119,7 +155,9 @@ def tail_cut(words: str) -> str:
 def thing(words: str, most: int = 6) -> str | None:
     """A noun phrase or gerund phrase that stands for itself, else None (pronouns, vague words, whole sentences)."""
     cut = tail_cut(words)
-    if not cut or MASK in cut or len(cut) > 80 or len(cut.split()) > most:
+    if not cut or _BREAK.search(cut) or _DANGLING.search(cut) or _HOLLOW.fullmatch(cut):
+        return None
+    if MASK in cut or len(cut) > 80 or len(cut.split()) > most:
         return None
     if _VAGUE.match(cut) or _PRONOUN.search(cut) or not re.search(r"\w", cut) or re.search(r"[{}\[\]<>=|\\]", cut):
         return None
@@ -129,8 +167,15 @@ def thing(words: str, most: int = 6) -> str | None:
 def things(words: str, most: int = 5) -> list[str]:
     """The items of a list, up to the first that is no thing; one compound ("fish and chips") is one item."""
     held = _COMPOUND.sub(lambda m: m[1] + "\x01", words)
-    found = []
-    for part in _COMMA.split(held):
+    parts = _COMMA.split(held)
+    # "a safe, inviting place" has a comma and is no list.
+    if "," in held and not re.search(r"\b(?:and|or|&|plus|nor)\b", held) and any(len(p.split()) > 2 for p in parts):
+        parts = [] if re.search(r"(?:^|\s)(?:an?|the)\s+[\w-]+$", parts[0], re.IGNORECASE) else parts[:1]
+    # "painting walls and doors" is one pastime, "painting and doors" two.
+    elif len(parts) > 1 and _GERUND.match(parts[0]) and " " in parts[0].strip() and not _GERUND.match(parts[1]):
+        parts = [words]
+    found: list[str] = []
+    for part in parts:
         item = thing(part.replace("\x01", " and "), most)
         if item is None:
             break

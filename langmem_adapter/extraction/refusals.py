@@ -52,32 +52,44 @@ _PERMISSION = _any(
     r"\bapprovers?\b|\bverified\s+(?:user|customer|account|employee)\b",
     r"\bwaived\b|\boverrides?\s+(?:all|the|any)\b",
 )
+_ORDER = (
+    r"(?:answer|reply|respond|ignore|forward|send|tell|mention|recommend|approve|skip|call|run|execute"
+    r"|use|include|append|treat|trust|obey|"
+    r"act|pretend|delete|disclose|reveal|give|grant|allow|let|follow|comply|say|refuse|warn|ask|share"
+    r"|pay|transfer|refund|disable|store|"
+    r"save|record|overwrite|prefer|suggest|confirm|check|agree)"
+)
 _INSTRUCTION = _any(
-    r"\b(?:from\s+now\s+on|whenever\s+i\s+(?:say|ask|write|type|mention)|every\s+time\s+i\s+(?:say|ask"
-    r"|write)|at\s+the\s+(?:start|end|beginning)\s+of\s+(?:each|every|all)|in\s+(?:each|every|all)\s+"
-    r"(?:reply|replies|response|answer|message)s?)\b",
-    r"\b(?:you|the\s+(?:assistant|agent|bot|model|ai|system))\s+(?:must|should|shall|have\s+to|need\s+"
-    r"to|are\s+to|will|can|may)\b",
-    r"\b(?:the\s+)?(?:assistant|agent|bot|chatbot)\s+(?:\w+s|must|should|to)\b",
+    r"\bfrom\s+now\s+on,?\s+(?=\w)(?!i\b|i'm\b|we\b|my\b|call\s+me\b)",
+    r"\b(?:whenever|every\s+time)\s+i\s+(?:say|ask|write|type|mention)\b",
+    r"\bat\s+the\s+(?:start|end|beginning)\s+of\s+(?:each|every|all)\b|\bin\s+(?:each|every|all)\s+"
+    r"(?:repl|response|answer|message)",
+    r"\b(?:you|(?:the\s+)?(?:assistant|agent|bot|model|ai))\s+(?:must|should|shall|have\s+to|has\s+to"
+    r"|need\s+to|are\s+to|is\s+to)\s+"
+    rf"(?:(?:always|never|not|also|only|first)\s+)*{_ORDER}\b",
+    r"\byou\s+(?:must|should|shall)\s+(?:always|never)\b|\bi\s+want\s+you\s+to\b|\bthe\s+(?:assistant"
+    r"|agent|bot)\s+\w+s\b",
     r"\b(?:ignore|disregard|forget|override|bypass|disable|reveal|disclose|leak|exfiltrate)\s+"
-    r"(?:\w+\s+){0,3}(?:instructions?|prompts?|rules?|polic(?:y|ies)|guardrails?|limits?|filters?"
-    r"|requests?|security|logs?|logging|keys?|audit|safety|checks?|restrictions?)\b",
+    r"(?:\w+\s+){0,3}(?:instructions?|prompts?|"
+    r"rules?|polic(?:y|ies)|guardrails?|limits?|filters?|requests?|security|logs?|logging|keys?|audit"
+    r"|safety|checks?|restrictions?)\b",
     r"\b(?:hidden|system)\s+prompt\b|\brow-level\s+security\b|\baudit\s+log\b",
     r"\b(?:call|invoke|run|execute|use)\s+(?:the\s+)?[\w-]*(?:_\w+|\s+tool|\s+function|\s+script|\.sh|\.py)\b",
-    r"\b(?:forward|send|email|wire|transfer|pay|deliver|route|redirect|post|upload|copy|cc"
+    r"(?:^\W*|\b(?:please|be|must|then|and|to)\s+|(?<!\bi\s)\b(?:always|never)\s+|[:;,]\s*|\s-\s)"
+    r"(?:forward|send|sent|email|wire|transfer|pay|deliver|route|redirect|post|upload|copy|cc"
     r"|bcc)(?:ed)?\s+(?:\w+\s+){0,4}(?:to|into)\s+\S+",
-    r"\b(?:must|should|shall|need\s+to|have\s+to|has\s+to)\s+(?:always\s+|never\s+|be\s+)?(?:forward"
-    r"|sent|send|approv|answer|ignore|delete|skip|disclos|includ|recommend|mention|refund|pay|trust"
-    r"|run|use|call|disabl|transfer|forwarded|answered)\w*\b",
-    r"\b(?:never|don't|do\s+not)\s+(?:mention|tell|ask|refuse|warn|question|reveal|check|verify|confirm)\b",
-    r"\b(?:always|first)\s+(?:recommend|mention|ignore|approve|forward|trust|include|append|answer\s+"
-    r"with|reply\s+with|agree|say\s+yes|call|run|execute|skip|send|suggest)\b",
+    r"\b(?:must|should|shall|needs?\s+to|ha(?:ve|s)\s+to)\s+(?:always\s+|never\s+)?(?:be\s+"
+    r")?(?:forwarded|sent|approved|answered|ignored|"
+    r"deleted|skipped|disclosed|included|recommended|refunded|paid|trusted|used|called|disabled|transferred)\b",
+    r"(?<!\bi\s)(?<!\bwe\s)\b(?:never|don't|do\s+not)\s+(?:mention|tell|refuse|warn|question|reveal|verify)\b",
+    r"(?<!\bi\s)(?<!\bwe\s)\balways\s+(?:recommend|mention|ignore|approve|forward|trust|include|append"
+    r"|agree|say\s+yes|call|run|execute|"
+    r"skip|send|suggest)\b(?!\s+me\b)",
     r"\b(?:recommend|prefer|trust)\s+(?:it|them|this)\s+(?:first|always)\b|\btrusted\s+source\b",
-    r"\b(?:the\s+)?(?:correct|right|proper|new)\s+(?:way|procedure|policy|process|rule)\s+(?:to|for"
-    r"|is)\b|\bnew\s+polic(?:y|ies)\b",
+    r"\b(?:correct|right|proper)\s+way\s+to\b|\bnew\s+polic(?:y|ies)\b|\b(?:policy|rule)\s+(?:is|:)",
     r"\b(?:queries|questions|requests)\s+(?:about|for|on)\s+.{1,60}\bshould\s+be\b",
     r"\b(?:maintenance|developer|debug|god|jailbreak|dan)\s+mode\b|\bobey\b|\bdo\s+as\s+i\s+say\b",
-    r"\b(?:please\s+)?(?:delete|erase|wipe|drop)\s+(?:all|every|the)\b",
+    r"^\W*(?:please\s+)?(?:delete|erase|wipe|drop)\s+(?:all|every|the)\b",
 )
 _MEMORY = _any(
     r"\b(?:confidence|trust|source|source_type|importance|valid_until|expires?_at|scope|topic)\s*[=:]\s*\S",
@@ -93,7 +105,8 @@ _OTHERS = _any(
     r"\b(?:for|to)\s+(?:all|every|any|each)\s+(?:users?|customers?|tenants?|accounts?|sessions?"
     r"|conversations?|agents?)\b",
     r"\b(?:all|every|other|another|any)\s+(?:users?|customers?|tenants?)\b",
-    r"\b(?:application|app|global|tenant|system|org|organi[sz]ation)[- ](?:level|wide|scope)\b|\bthis\s+app\b",
+    r"\b(?:application|app|global|tenant|system|org|organi[sz]ation)[- ](?:level|wide|scope)\b"
+    r"|\b(?:everyone|anyone|people)\s+(?:using|on|in)\s+this\s+(?:app|workspace|system|chat)\b",
     r"\bnamespaces?\b|\bu_\w+|\busers/\S+|\b(?:user|account|customer)\s*(?:id|#|no\.?"
     r"|number)?\s*\d{3,}\b|\buser\s+id\b",
     r"\bpatient\s+[a-z]\b|\bon\s+behalf\s+of\s+(?:user|customer|account)\b",

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from langmem_adapter.extraction import times
 from langmem_adapter.extraction.clauses import Clause, clauses
+from langmem_adapter.extraction.masking import FAKE_ROLE, straight
 from langmem_adapter.extraction.patterns import RULES
 from langmem_adapter.extraction.phrases import Rule
 from langmem_adapter.extraction.refusals import refusal
@@ -56,19 +57,26 @@ class RuleExtractor:
 
 def _spoken(message: Message, turn: Turn, dropped: Counter[str]) -> Iterator[Candidate]:
     refused: dict[str, str | None] = {}
+    if FAKE_ROLE.search(message.text):
+        dropped["fake_role"] += 1
     for offset, piece in _windows(message.text):
         for clause in clauses(piece, offset=offset):
             reason, candidates = _read(clause, refused, dropped)
             if reason:
-                dropped[reason] += len(candidates)
                 continue
-            excerpt = message.text[clause.start : clause.end].strip()
             for candidate in candidates:
                 dated = _dated(candidate, clause, turn)
                 if dated is None:
                     dropped["temporary"] += 1
                 elif len(dated.content) <= MAX_CONTENT:
+                    excerpt = _excerpt(message.text[clause.start : clause.end], candidate.excerpt)
                     yield dated.change(excerpt=excerpt, message_id=message.id, content=one_line(dated.content))
+
+
+def _excerpt(clause: str, words: str) -> str:
+    """The clause as it was written, or the fewer words of it that a rule named."""
+    at = straight(clause).find(words)
+    return clause[at : at + len(words)] if at >= 0 and words else clause
 
 
 def _windows(text: str) -> Iterator[tuple[int, str]]:
@@ -88,7 +96,8 @@ def _read(clause: Clause, refused: dict[str, str | None], dropped: Counter[str])
         if candidates := list(_matched(rule, clause)):
             blocking = clause.flags - rule.tolerates
             if blocking:
-                return min(blocking), candidates
+                dropped[min(blocking)] += len(candidates)
+                return min(blocking), []
             if rule.closed:
                 return None, candidates
             return _refusal(clause.sentence, refused, dropped), candidates

@@ -9,7 +9,8 @@ _DAY, _MONTH = "|".join(_DAYS), "|".join(_MONTHS)
 _UNTIL = re.compile(
     rf"\b(?:until|till|til|through|up\s+to)\s+(?:the\s+|next\s+|this\s+)?(?:end\s+of\s+(?:the\s+|this\s+)?)?"
     rf"(?P<end>{_DAY}|tomorrow|tonight|today|next\s+week|next\s+month|weekend|week|month|year"
-    rf"|(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?:\s+of)?\s+(?P<month>{_MONTH})|(?P<month2>{_MONTH})\s+(?P<day2>\d{{1,2}}))\b",
+    rf"|(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?:\s+of)?\s+(?P<month>{_MONTH})|(?P<month2>{_MONTH})\s+"
+    rf"(?P<day2>\d{{1,2}}))\b",
     re.IGNORECASE,
 )
 _DURING = re.compile(

@@ -39,7 +39,7 @@ RULES = (
     ),
     rule(
         r"(?:it's|it\s+is|that's|that\s+should\s+be|make\s+that)\s+(?:actually\s+"
-        r")?(?P<new>[A-Z][^,;:()]{1,50}?)(?:\s+not\s+.*)?$",
+        r")?(?P<new>(?-i:[A-Z])[^,;:()]{1,50}?)(?:\s+not\s+.*)?$",
         _meant,
     ),
 )

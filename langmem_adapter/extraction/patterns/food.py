@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from langmem_adapter.extraction.clauses import Clause
 from langmem_adapter.extraction.phrases import ADV, AM, HAVE, fact, rule, thing, things
 from langmem_adapter.records import Candidate
+from langmem_adapter.text import negated
 
 _KIND = (
     r"(?:raw\s+vegan|lacto-?ovo\s+vegetarian|vegan|vegetarian|veggie|pescatarian|pescetarian"
@@ -28,8 +29,8 @@ _SAME = {
 }
 _STOP = (
     r"(?=$|[,.!]|\s+(?:now|too|again|though|and|these\s+days|since|for|person|myself|by|at|who|because"
-    r"|actually|btw|as\s+well|if|but|eater|"
-    r"nowadays|today|already|lol|haha|here|in\s+case|diet|food|everything|meals?|household|family|in"
+    r"|only|last|this|about|around|years|months|actually|btw|as\s+well|if|but|eater|"
+    r"nowadays|today|already|lol|haha|here|in\s+case|diet|food|everything|meals?|household|family|in|at|last"
     r"|with|as|when|so|currently|please|tho)\b)"
 )
 _FLESH = (
@@ -54,8 +55,13 @@ def _follows(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
 
 def _ended(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
     diet = _diet_name(match["diet"])
-    article = "an" if diet[0] in "aeiou" else "a"
-    yield fact(f"The user no longer follows {article} {diet} diet.", "diet", value=diet, retract=True)
+    # The content denies only if the words do: grounding compares the two.
+    if negated(match[0]):
+        article = "an" if diet[0] in "aeiou" else "a"
+        content = f"The user no longer follows {article} {diet} diet."
+    else:
+        content = f"The user has given up the {diet} diet."
+    yield fact(content, "diet", value=diet, retract=True)
 
 
 def _eats_again(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
@@ -117,9 +123,11 @@ def _intolerant(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
 def _has_allergy(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
     item = thing(match["what"], 3)
     if item:
-        value = "intolerant" if match["kind"].casefold().startswith(("intol", "sens")) else "allergic"
-        to = "intolerant of" if value == "intolerant" else "allergic to"
-        yield fact(f"The user is {to} {item.casefold()}.", "diet/allergy", _singular(item.casefold()), value)
+        kind, item = match["kind"].casefold().replace("allergies", "allergy"), item.casefold()
+        value = "allergic" if kind == "allergy" else "intolerant"
+        what = f"{kind} to {item}" if match["to"] else f"{item} {kind}"
+        article = "an" if what[0] in "aeiou" else "a"
+        yield fact(f"The user has {article} {what}.", "diet/allergy", _singular(item), value)
 
 
 def _outgrew(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
@@ -132,7 +140,7 @@ def _no_allergies(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
 
 
 def _coeliac(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
-    yield fact(f"The user is {match['what'].casefold()} and avoids gluten.", "diet/allergy", "gluten", "intolerant")
+    yield fact(f"The user has {match['what'].casefold()} disease.", "diet/allergy", "gluten", "intolerant")
 
 
 _GRADE = r"(?P<grade>(?:mostly|mainly|largely|partly)\s+)?"
@@ -144,7 +152,7 @@ RULES = (
         _follows,
     ),
     rule(
-        rf"i\s+{ADV}(?:eat|follow|keep|keep\s+to|stick\s+to|do|live)\s+{ADV}(?:only\s+|an?\s+|my\s+"
+        rf"(?:i|we)\s+{ADV}(?:eat|follow|keep|keep\s+to|stick\s+to|do|live)\s+{ADV}(?:only\s+|an?\s+|my\s+"
         rf")?(?:(?:strict|mostly)\s+)?(?P<diet>{_KIND}){_STOP}",
         _follows,
     ),
@@ -198,14 +206,14 @@ RULES = (
     rule(rf"{AM}\s+{ADV}allergic\s+to\s+(?P<what>.+)", _allergic),
     rule(
         rf"(?:{HAVE}|i\s+suffer\s+from)\s+(?:(?:an?|the|severe|bad|serious|mild|slight|terrible"
-        r"|life-threatening|strong)\s+)*(?P<kind>allergy|allergies|intolerance|sensitivity)\s+to\s+"
+        r"|life-threatening|strong)\s+)*(?P<kind>allergy|allergies|intolerance|sensitivity)(?P<to>\s+to)\s+"
         r"(?P<what>.+)",
         _has_allergy,
     ),
     rule(
         rf"(?:{HAVE}|i\s+suffer\s+from)\s+(?:(?:an?|severe|bad|serious|mild|slight|terrible"
         r"|life-threatening|strong)\s+)*(?P<what>(?!no\b|any\b|some\b|food\b)[a-z]+(?:\s+[a-z]+)?)\s+"
-        r"(?P<kind>allergy|allergies|intolerance|sensitivity)\b",
+        r"(?P<kind>allergy|allergies|intolerance|sensitivity)(?P<to>)\b",
         _has_allergy,
     ),
     rule(rf"{AM}\s+{ADV}(?P<what>lactose|gluten|fructose|histamine|dairy|wheat|soy|egg)[- ]intolerant", _intolerant),

@@ -103,7 +103,8 @@ def _dwelling(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
 
 def _state(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
     value = " ".join(match["what"].casefold().split())
-    yield fact(f"The user is {value}.", "general", match.lastgroup or "", value)
+    kind = next((k for k, found in match.groupdict().items() if found and k != "what"), "state")
+    yield fact(f"The user is {value}.", "general", kind.replace("_", " "), value)
 
 
 _NATION = (
@@ -156,7 +157,7 @@ RULES = (
         rf"my\s+(?P<part>surname|last\s+name|family\s+name|middle\s+name|maiden\s+name|pronouns)\s+(?:is|are)\s+{_NM}",
         _part_of_name,
     ),
-    rule(r"(?P<hi>(?:this\s+is)\s+)(?P<name>[A-Z]\w+)\s+(?:here|speaking)$", _introduces),
+    rule(r"(?P<hi>(?:this\s+is)\s+)(?P<name>(?-i:[A-Z])\w+)\s+(?:here|speaking)$", _introduces),
     rule(
         rf"(?:i|we)\s+(?:can\s+)?{ADV}(?:speak|am\s+fluent\s+in)\s+(?:fluent\s+|some\s+|a\s+little\s+|a\s+"
         r"bit\s+of\s+|both\s+)?(?P<what>.+)",
@@ -220,7 +221,7 @@ RULES = (
     ),
     rule(
         rf"(?:i'm|im|i\s+am)\s+{ADV}(?P<what>(?P<marital_status>married|single|divorced|engaged|widowed"
-        r"|separated))(?=$|[,.!]|\s+(?:to|now|and|with)\b)",
+        r"|separated))(?=$|[,.!]|\s+(?:now|and|with)\b)",
         _state,
     ),
     rule(

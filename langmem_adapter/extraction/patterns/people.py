@@ -45,7 +45,7 @@ def _person(match: re.Match[str]) -> tuple[str, str]:
 def _about(match: re.Match[str], predicate: str, aspect: str, value: str) -> Iterator[Candidate]:
     who, called = _person(match)
     label = f"{who} {called}".strip()
-    yield from _exists(who, called)
+    yield from _named(match)
     yield fact(f"The user's {label} {predicate}.", "relation", f"{label} {aspect}", value, subject=label)
 
 
@@ -53,6 +53,13 @@ def _exists(who: str, called: str) -> Iterator[Candidate]:
     if called:
         article = "an" if who[0] in "aeiou" else "a"
         yield fact(f"The user has {article} {who} called {called}.", "relation", f"{who} {called}", called)
+
+
+def _named(match: re.Match[str], _: Clause | None = None) -> Iterator[Candidate]:
+    """A name in passing ("my wife Ann and I"): enough to know that there is one."""
+    who, called = _person(match)
+    words = match.string[match.start("who") : match.end("name")] if called else ""
+    yield from (c.change(excerpt=words.removesuffix("'s")) for c in _exists(who, called))
 
 
 def _called(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
@@ -137,13 +144,8 @@ def _attribute(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
         who, called = _person(match)
         label = f"{who} {called}".strip()
         aspect = " ".join(match["aspect"].casefold().split())
-        yield from _exists(who, called)
+        yield from _named(match)
         yield fact(f"The user's {label}'s {aspect} is {what}.", "relation", f"{label} {aspect}", what, subject=label)
-
-
-def _named(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
-    """A name in passing ("my wife Ann and I"): enough to know that there is one."""
-    yield from _exists(*_person(match))
 
 
 _ISNT = r"(?:me|name|friends?|birthday)"

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 
 from langmem_adapter.extraction.clauses import Clause
 from langmem_adapter.extraction.patterns.food import _KIND as DIETS
-from langmem_adapter.extraction.phrases import ADV, AM, fact, rule, thing, things
+from langmem_adapter.extraction.phrases import ADV, AM, fact, generic, rule, thing, things
 from langmem_adapter.records import Candidate
 
 _SEATS = r"(?:aisle|window|middle|exit[- ]row|bulkhead|front[- ]row|front|back|rear|emergency[- ]exit)"
@@ -21,7 +22,7 @@ def _seat(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
 def _likes(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
     verb, value = _VERBS[" ".join(match["verb"].casefold().split())]
     to = "to " if match["what"].casefold().startswith("to ") else ""
-    for item in things(match["what"][len(to) :]):
+    for item in takewhile(generic, things(match["what"][len(to) :])):
         yield fact(f"The user {verb} {to}{item}.", "preference/likes", item, value, kind="preference")
 
 
@@ -53,19 +54,19 @@ def _prefers(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
 
 def _dislikes(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
     verb = " ".join(match["verb"].casefold().split())
-    for item in things(re.sub(r"^to\s+", "", match["what"])):
+    for item in takewhile(generic, things(re.sub(r"^to\s+", "", match["what"]))):
         yield fact(f"The user does not {verb} {item}.", "preference/likes", item, "dislike", kind="preference")
 
 
 def _cannot_stand(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
-    for item in things(match["what"]):
+    for item in takewhile(generic, things(match["what"])):
         yield fact(f"The user cannot stand {item}.", "preference/likes", item, "dislike", kind="preference")
 
 
 def _fan(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
     how = " ".join(match["how"].casefold().split())
     no = "not " if match.groupdict().get("no") else ""
-    for item in things(match["what"]):
+    for item in takewhile(generic, things(match["what"])):
         value = "dislike" if no else "like"
         yield fact(f"The user is {no}{how} {item}.", "preference/likes", item, value, kind="preference")
 
@@ -214,7 +215,7 @@ RULES = (
     rule(rf"i\s+{ADV}(?:use|am\s+using)\s+(?P<what>.+)", _uses),
     rule(r"(?:i'm|im)\s+(?:now\s+|currently\s+|still\s+)?using\s+(?P<what>.+)", _uses),
     rule(
-        r"(?:our|my)\s+(?:whole\s+|entire\s+)?(?:team|company|group|family|office)\s+uses?\s+(?P<what>[^,;:]+)",
+        r"(?:our|my|the)\s+(?:whole\s+|entire\s+)?(?:team|company|group|family|office)\s+uses?\s+(?P<what>[^,;:]+)",
         lambda m, c: (
             _uses(m, c)
             if re.search(r"\b(?:me|myself)\s+included\b|\bincluding\s+m(?:e|yself)\b", c.sentence, re.I)
@@ -227,7 +228,7 @@ RULES = (
     rule(
         r"my\s+(?:main\s+|current\s+|daily\s+|default\s+)?(?P<kind>editor|code\s+editor|ide|os"
         r"|operating\s+system|browser|phone|laptop|shell|terminal|email\s+client|note[- ]taking\s+app"
-        r"|distro|camera|car|bike)\s+is\s+(?:now\s+)?(?P<what>(?:an?\s+|the\s+)?[A-Z][^,;:]*)",
+        r"|distro|camera|car|bike)\s+is\s+(?:now\s+)?(?P<what>(?:an?\s+|the\s+)?(?-i:[A-Z])[^,;:]*)",
         _tool_is,
     ),
 )

@@ -72,11 +72,12 @@ def _left(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
 def _left_job(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
     firm = _firm(match["firm"])
     if firm:
-        yield fact(f"The user left their job at {firm}.", "work/employer", value=_bare(firm), retract=True)
+        verb = " ".join(match["verb"].casefold().split()).replace("was laid", "got laid")
+        yield fact(f"The user {verb} their job at {firm}.", "work/employer", value=_bare(firm), retract=True)
 
 
 def _role_and_firm(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
-    role = occupation(match["role"], trusted=bool(match.groupdict().get("sure")))
+    role = occupation(match["role"], trusted=match.groupdict().get("sure") is not None)
     if not role:
         return
     article = (match.groupdict().get("article") or "").strip().casefold()
@@ -188,6 +189,8 @@ def occupation(words: str, *, trusted: bool = False) -> str | None:
     """
     cut = tail_cut(re.split(r"\s+(?:at|in|with|by|from|on)\s+", words)[0])
     match = _ROLE.match(cut)
+    if trusted and re.fullmatch(r"[a-z]+ing(?:\s+[\w-]+){1,3}", cut, re.IGNORECASE):
+        return cut
     if match and not _NO_ROLE.search(match[0]):
         rest = cut[match.end() :]
         of = _OF.match(rest)
@@ -210,12 +213,12 @@ RULES = (
         _left,
     ),
     rule(
-        r"i(?:'ve|\s+have)?\s*(?:just\s+|recently\s+)?(?:left|quit|lost|resigned\s+from|was\s+laid\s+"
+        r"i(?:'ve|\s+have)?\s*(?:just\s+|recently\s+)?(?P<verb>left|quit|lost|resigned\s+from|was\s+laid\s+"
         r"off\s+from|got\s+laid\s+off\s+from)\s+my\s+(?:old\s+)?(?:job|position|role|post)\s+(?:at"
         r"|with)\s+(?P<firm>.+)",
         _left_job,
     ),
-    rule(r"i\s+(?:am\s+)?no\s+longer\s+(?:employed\s+(?:at|by)|with)\s+(?P<firm>[A-Z].+)", _left),
+    rule(r"i\s+(?:am\s+)?no\s+longer\s+(?:employed\s+(?:at|by)|with)\s+(?P<firm>(?-i:[A-Z]).+)", _left),
     rule(
         rf"(?:i\s+{ADV}work|i'm\s+{ADV}working|i\s+am\s+{ADV}working|im\s+working|i've\s+been\s+working"
         rf"|i\s+{ADV}freelance)\s+(?:now\s+)?(?P<sure>as)\s+{_R}{_F}$",
@@ -230,7 +233,7 @@ RULES = (
     rule(
         r"i(?:'ve|\s+have)?\s*(?:just\s+|recently\s+|now\s+)*(?:joined|started\s+(?:working\s+)?(?:at|for)"
         r"|got\s+(?:a|the|my)\s+(?:new\s+)?job\s+(?:at|with)|started\s+(?:a|my)\s+new\s+job\s+(?:at"
-        r"|with))\s+(?P<firm>[A-Z].+)",
+        r"|with))\s+(?P<firm>(?-i:[A-Z]).+)",
         _works_for,
     ),
     rule(
@@ -270,7 +273,7 @@ RULES = (
     ),
     rule(
         r"\bmy\s+(?:desk|job|boss|manager|team|office|colleagues?|work|position)\s+(?:here\s+)?at\s+"
-        r"(?P<firm>[A-Z][^,;:]+)",
+        r"(?P<firm>(?-i:[A-Z])[^,;:]+)",
         _works_there,
         anywhere=True,
     ),
