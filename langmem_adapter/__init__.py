@@ -8,3 +8,28 @@
 
 The graph nodes are in `langmem_adapter.langgraph`, the agent middleware in `langmem_adapter.middleware`.
 """
+
+from langmem_adapter.embeddings import HashEmbeddings
+from langmem_adapter.errors import Conflict, MemoryAdapterError, MemoryNotFound, MissingUser
+from langmem_adapter.memory import Memory
+from langmem_adapter.records import Block, MemoryRecord, Operation, Recalled
+from langmem_adapter.stores.sqlite import SqliteMemoryStore
+from langmem_adapter.topics import DEFAULT_TOPICS, Topic
+from langmem_adapter.trust import TrustPolicy
+
+__all__ = [
+    "DEFAULT_TOPICS",
+    "Block",
+    "Conflict",
+    "HashEmbeddings",
+    "Memory",
+    "MemoryAdapterError",
+    "MemoryNotFound",
+    "MemoryRecord",
+    "MissingUser",
+    "Operation",
+    "Recalled",
+    "SqliteMemoryStore",
+    "Topic",
+    "TrustPolicy",
+]

@@ -201,9 +201,9 @@ async def recall_step(memory: Memory, io: IO, state: Any, ids: Ids) -> dict[str,
     """The state update of a recall: none if this human message has been recalled for."""
     messages = _messages(state)
     try:
-        if _recalled(memory, ids, state, messages) is not None:
-            return {}
-        found = await memory._recall(io, messages, **ids.reader, hear=ids.learn)
+        found = _recalled(memory, ids, state, messages)
+        if found is None:
+            found = await memory._recall(io, messages, **ids.reader, hear=ids.learn)
     except Exception as error:  # noqa: BLE001 - a memory that cannot be recalled must not fail the user's turn
         memory.report("recall_failed", error=repr(error), thread_id=ids.session_id)
         # Nothing was recalled, and nobody shall try again in this turn.
@@ -294,8 +294,8 @@ def _recaller(state: Any, ids: Ids) -> Memory:
         return own_memory()
     # Without a `memories` channel the state does not say which; nor may it, when the store has moved.
     recalled = [m for m in known if _recalled(m, ids, state, _messages(state)) is not None]
-    if len(recalled) == 1 or len(known) == 1:
-        return (recalled or known)[0]
+    if recalled or len(known) == 1:
+        return (recalled or known)[-1]
     raise InvalidInput(
         "prompt_with_memories cannot tell which memory to use: put recall_node(memory) before it, or pass memory=…"
     )
