@@ -10,10 +10,10 @@ from langmem_adapter.consolidation.apply import Change, Owner
 from langmem_adapter.consolidation.step import Rules, counter, record_put, turn_put
 from langmem_adapter.consolidation.undo import undo, unlink
 from langmem_adapter.errors import InvalidInput, MemoryNotFound
-from langmem_adapter.namespaces import Namespace, namespace
+from langmem_adapter.namespaces import Namespace, Reader, namespace
 from langmem_adapter.ports import IO, retried
 from langmem_adapter.records import HistoryEntry, MemoryRecord, Place, Receipt, Source, Turn
-from langmem_adapter.retrieval import Reader, items_under
+from langmem_adapter.retrieval import items_under
 
 Previous = Literal["stay", "restore", "refuse"]
 

@@ -11,35 +11,33 @@ import secrets
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from hashlib import blake2b
 from types import TracebackType
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, Self, TypeVar
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
-from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import BaseMessage, SystemMessage
 from langgraph.store.base import BaseStore, GetOp, PutOp, SearchOp, ensure_embeddings
-from pydantic import ValidationError
 
-from langmem_adapter import forgetting, injection, retrieval
+from langmem_adapter import arguments, forgetting, injection, retrieval
+from langmem_adapter import text as texts
 from langmem_adapter.consolidation.correct import correct
 from langmem_adapter.consolidation.step import Rules, consolidate, spaces, turn_put
 from langmem_adapter.embeddings import HashEmbeddings
 from langmem_adapter.errors import InvalidInput, MemoryNotFound
 from langmem_adapter.extraction.accept import accept
-from langmem_adapter.extraction.origin import coerce, message_of
+from langmem_adapter.extraction.origin import coerce
 from langmem_adapter.extraction.rules import RuleExtractor
+from langmem_adapter.extraction.turns import digest, last_said, news, turns_of
 from langmem_adapter.forgetting import Previous
-from langmem_adapter.namespaces import namespace
+from langmem_adapter.namespaces import Reader, namespace
 from langmem_adapter.ports import IO, Ask, AsyncPort, SyncPort, retried, run
 from langmem_adapter.records import (
     Block,
-    Candidate,
     Explanation,
     Extraction,
     HistoryEntry,
     MemoryRecord,
-    Message,
     Operation,
     Recalled,
     Receipt,
@@ -50,15 +48,12 @@ from langmem_adapter.records import (
     Status,
     Turn,
 )
-from langmem_adapter.retrieval import Reader
 from langmem_adapter.scoring import Columns, Weights, Where, as_parts, band
 from langmem_adapter.stores.base import Guarantees, MemoryStore, Mode, RankOp
 from langmem_adapter.stores.foreign import ForeignStore
 from langmem_adapter.stores.sqlite import SqliteMemoryStore
-from langmem_adapter.text import clean, content
-from langmem_adapter.text import slot as normal
 from langmem_adapter.topics import DEFAULT_TOPICS, Topic, Topics
-from langmem_adapter.trust import TRUST, TrustPolicy
+from langmem_adapter.trust import TrustPolicy
 
 logger = logging.getLogger("langmem_adapter")
 
@@ -159,15 +154,14 @@ class Memory:
         now). A message that was learnt from before changes nothing; the same id with new text replaces what it
         taught. InvalidInput for what cannot be used; Conflict if other writers won fifty times.
         """
-        spoken = self._turns(
+        spoken = turns_of(
             coerce(messages),
-            user_id=user_id,
-            session_id=session_id,
-            app_name=app_name,
-            agent_id=agent_id,
-            source_type=_source_type(source_type),
+            Reader(user_id, app_name, session_id, agent_id),
+            at=arguments.moment(at, "at") or self._rules.clock(),
+            people=self._people,
+            tools=self._tools,
+            source_type=arguments.source_kind(source_type),
             source_id=source_id,
-            at=_time(at, "at"),
         )
         operations: list[Operation] = []
         for turn in spoken:
@@ -206,7 +200,7 @@ class Memory:
         The only way to write `scope="app"` (no `user_id`), read by all users. `value` is what the (topic, slot)
         holds, by which equal facts are recognised (default: the content). UnknownTopic for a topic not registered.
         """
-        text = _content(content)
+        text = texts.content(content)
         self._rules.topics.get(topic)
         namespace(  # complains of a bad scope or id
             "facts", app_name=app_name, user_id=user_id, scope=scope, session_id=session_id, agent_id=agent_id
@@ -218,13 +212,13 @@ class Memory:
         if not isinstance(source_id, str) or not source_id.strip():
             raise InvalidInput(f"source_id must name where the fact comes from, got {source_id!r}")
         turn_id = f"fact-{secrets.token_hex(8)}"
-        kind_of_source = _source_type(source_type)
+        kind_of_source = arguments.source_kind(source_type)
         assert kind_of_source is not None
-        candidate = _validated(
+        candidate = arguments.candidate(
             content=text,
             topic=topic,
             slot=slot or "",
-            value=value if value is not None else normal(text),
+            value=value if value is not None else texts.slot(text),
             kind=kind,
             subject=subject,
             source_type=kind_of_source,
@@ -232,9 +226,9 @@ class Memory:
             message_id=turn_id,
             confidence=confidence,
             importance=importance,
-            valid_from=_time(valid_from, "valid_from"),
-            valid_to=_time(valid_to, "valid_to"),
-            expires_at=_time(expires_at, "expires_at"),
+            valid_from=arguments.moment(valid_from, "valid_from"),
+            valid_to=arguments.moment(valid_to, "valid_to"),
+            expires_at=arguments.moment(expires_at, "expires_at"),
             entities=tuple(entities),
         )
         turn = Turn(
@@ -244,8 +238,8 @@ class Memory:
             scope=scope,
             session_id=session_id,
             agent_id=agent_id,
-            at=_time(at, "at") or self._rules.clock(),
-            digest=_digest(text),
+            at=arguments.moment(at, "at") or self._rules.clock(),
+            digest=digest(text),
             source_type=kind_of_source,
             source_id=source_id,
             candidates=(candidate,),
@@ -259,7 +253,7 @@ class Memory:
 
         MemoryNotFound for an id that is not this user's; InvalidInput if the memory is no longer believed.
         """
-        text = _content(content)
+        text = texts.content(content)
         _, record = await self._require(io, memory_id, Reader(user_id, app_name))
         turn = Turn(
             turn_id=f"update-{secrets.token_hex(8)}",
@@ -269,7 +263,7 @@ class Memory:
             session_id=record.session_id,
             agent_id=record.agent_id,
             at=self._rules.clock(),
-            digest=_digest(text),
+            digest=digest(text),
             source_type="user_explicit",
             source_id="correction",
         )
@@ -313,7 +307,7 @@ class Memory:
         if mode not in ("hybrid", "vector", "text"):
             raise InvalidInput(f"mode must be 'hybrid', 'vector' or 'text', got {mode!r}")
         now = self._rules.clock()
-        spoken = clean(query[: retrieval.MAX_QUERY], what="query").strip()
+        spoken = texts.clean(query[: retrieval.MAX_QUERY], what="query").strip()
         op = RankOp(
             Reader(user_id, app_name, session_id, agent_id).facts(scopes),
             spoken or None,
@@ -322,8 +316,8 @@ class Memory:
                 statuses=("active", "superseded") if include_superseded else ("active",),
                 topics=None if topics is None else tuple(topics),
                 kinds=None if kinds is None else tuple(kinds),
-                as_of=_timestamp(as_of, "as_of"),
-                valid_at=_timestamp(valid_at, "valid_at"),
+                as_of=arguments.timestamp(as_of, "as_of"),
+                valid_at=arguments.timestamp(valid_at, "valid_at"),
             ),
             weights or self._weights,
             k,
@@ -576,20 +570,10 @@ class Memory:
 
     # ---------------------------------------------------------------- inside
 
-    def _latest(self, messages: Sequence[BaseMessage], reader: Reader, backfill: bool) -> list[Turn]:
+    def _latest(self, messages: Sequence[BaseMessage], speaker: Reader, backfill: bool) -> list[Turn]:
         """The turns of the human messages since the last answer (all, with `backfill`)."""
-        spoken = self._turns(
-            messages,
-            user_id=reader.user_id,
-            session_id=reader.session_id,
-            app_name=reader.app_name,
-            agent_id=reader.agent_id,
-            source_type=None,
-            source_id=None,
-            at=None,
-            start=0 if backfill else _last_said(messages),
-        )
-        return spoken
+        start = 0 if backfill else last_said(messages)
+        return turns_of(messages, speaker, at=self._rules.clock(), people=self._people, tools=self._tools, start=start)
 
     async def _catch_up(self, io: IO, reader: Reader, but: Sequence[str]) -> list[Operation]:
         """Learn from what is left in the user's queue, oldest first, except these turns."""
@@ -602,69 +586,19 @@ class Memory:
                 operations += await self._learn(io, turn)
         return operations
 
-    def _turns(
-        self,
-        messages: Sequence[Any],
-        *,
-        user_id: str,
-        session_id: str | None,
-        app_name: str,
-        agent_id: str | None,
-        source_type: SourceType | None,
-        source_id: str | None,
-        at: datetime | None,
-        start: int = 0,
-    ) -> list[Turn]:
-        Reader(user_id, app_name, session_id, agent_id).facts()  # every id is checked before anything is read
-        groups: list[tuple[str, list[Message]]] = []
-        for index, message in enumerate(messages[start:], start):
-            said = message_of(message, index=index, session_id=session_id, people=self._people, user_id=user_id)
-            if said.owner is not None:
-                groups.append((said.owner, [said.message]))
-            elif groups and said.message.role == "tool" and said.message.name in self._tools:
-                groups[-1][1].append(said.message)
-        now = self._rules.clock()
-        turns = []
-        for owner, parts in groups:
-            first = parts[0]
-            turn_id = first.id if session_id is None else f"{session_id}/{first.id}"
-            turns.append(
-                Turn(
-                    turn_id=turn_id,
-                    user_id=owner,
-                    app_name=app_name,
-                    session_id=session_id,
-                    agent_id=agent_id,
-                    at=at or now,
-                    messages=tuple(parts),
-                    digest=_digest(first.text),
-                    source_type=source_type,
-                    source_id=source_id or session_id or turn_id,
-                )
-            )
-        return turns
-
     async def _unheard(self, io: IO, turn: Turn) -> Turn | None:
         """The turn if it is news: None if it was learnt before; marked with what to replace if it was edited."""
         (item,), _ = await io.read([GetOp(spaces(turn)[1], turn.turn_id)])
-        return self._news(turn, None if item is None else Turn.model_validate(item.value))
-
-    def _news(self, turn: Turn, stored: Turn | None) -> Turn | None:
-        if stored is None:
-            return turn
-        if stored.digest == turn.digest:
-            return None if stored.status == "done" else turn.change(seq=stored.seq, taught=stored.taught)
-        taught = (*stored.taught, *(o.memory_id for o in stored.operations if o.memory_id))
-        return turn.change(seq=stored.seq, taught=tuple(dict.fromkeys(taught)))
+        return news(turn, None if item is None else Turn.model_validate(item.value))
 
     async def _hear(self, io: IO, turn: Turn) -> None:
         _, turns = spaces(turn)
         (item,), versions = await io.read([GetOp(turns, turn.turn_id)], versions=(turns,))
         stored = None if item is None else Turn.model_validate(item.value)
-        news = self._news(turn, stored)
-        if news is None or (stored is not None and stored.digest == turn.digest):
+        fresh = news(turn, stored)
+        if fresh is None or (stored is not None and stored.digest == turn.digest):
             return
-        puts: list[PutOp] = [turn_put(turns, news.change(seq=news.seq or versions[turns] + 1))]
+        puts: list[PutOp] = [turn_put(turns, fresh.change(seq=fresh.seq or versions[turns] + 1))]
         await io.commit(puts, expect=versions)
 
     async def _learn(self, io: IO, turn: Turn) -> list[Operation]:
@@ -679,17 +613,6 @@ class Memory:
         return found
 
 
-def _last_said(messages: Sequence[BaseMessage]) -> int:
-    """Where the human messages since the last answer begin."""
-    at = len(messages)
-    for i in range(len(messages) - 1, -1, -1):
-        if isinstance(messages[i], HumanMessage):
-            at = i
-        elif at < len(messages):
-            break
-    return at
-
-
 def _embeddings(embeddings: Embeddings | str | None) -> Embeddings:
     return HashEmbeddings() if embeddings is None else ensure_embeddings(embeddings)
 
@@ -697,45 +620,3 @@ def _embeddings(embeddings: Embeddings | str | None) -> Embeddings:
 def _open(path: str | os.PathLike[str], embed: Embeddings) -> SqliteMemoryStore:
     dims = getattr(embed, "dims", None) or len(embed.embed_query("dimensions"))
     return SqliteMemoryStore(os.fspath(path), index={"dims": int(dims), "embed": embed, "fields": ["content"]})
-
-
-def _digest(text: str) -> str:
-    return blake2b(text.encode(), digest_size=16).hexdigest()
-
-
-def _content(text: str) -> str:
-    return content(text)
-
-
-def _source_type(value: SourceType | None) -> SourceType | None:
-    if value is not None and value not in TRUST:
-        raise InvalidInput(f"source_type must be one of {', '.join(TRUST)}, got {value!r}")
-    return value
-
-
-def _time(value: datetime | str | None, what: str) -> datetime | None:
-    """An aware UTC time from a `datetime` or an ISO 8601 string."""
-    if value is None:
-        return None
-    try:
-        parsed = datetime.fromisoformat(value) if isinstance(value, str) else value
-    except ValueError as error:
-        raise InvalidInput(f"{what} is not an ISO 8601 time: {value!r}") from error
-    if not isinstance(parsed, datetime):
-        raise InvalidInput(f"{what} must be a datetime or an ISO 8601 string, got {value!r:.80}")
-    if parsed.tzinfo is None:
-        raise InvalidInput(f"{what} needs a time zone, got {value!r}; e.g. datetime.now(timezone.utc)")
-    return parsed.astimezone(UTC)
-
-
-def _timestamp(value: datetime | str | None, what: str) -> float | None:
-    parsed = _time(value, what)
-    return None if parsed is None else parsed.timestamp()
-
-
-def _validated(**fields: Any) -> Candidate:
-    try:
-        return Candidate(**fields)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise InvalidInput(f"{'.'.join(map(str, first['loc']))}: {first['msg']}, got {first['input']!r:.80}") from error

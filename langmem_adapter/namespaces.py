@@ -12,6 +12,8 @@ collision-free even where a database compares without case (`A` → `-41`) or ta
 """
 
 import re
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Literal
 
 from langmem_adapter.errors import InvalidInput, MissingUser
@@ -81,3 +83,36 @@ def namespace(
     if scope == "agent":
         return (*root, "agent", escape(agent_id or "", what="agent_id"), kind)
     raise InvalidInput(f"scope must be user, session, agent, team or app, got {scope!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Who is asking: what he may read follows from it."""
+
+    user_id: str
+    app_name: str = "default"
+    session_id: str | None = None
+    agent_id: str | None = None
+
+    def facts(self, scopes: Iterable[Scope] | None = None) -> tuple[Namespace, ...]:
+        """The fact namespaces of these scopes; by default user and app, and those whose id is given."""
+        if scopes is None:
+            scopes = ["user", "app"]
+            scopes += ["session"] if self.session_id is not None else []
+            scopes += ["agent"] if self.agent_id is not None else []
+        return tuple(dict.fromkeys(self._facts(scope) for scope in scopes))
+
+    def _facts(self, scope: Scope) -> Namespace:
+        return namespace(
+            "facts",
+            app_name=self.app_name,
+            user_id=self.user_id,
+            scope=scope,
+            session_id=self.session_id,
+            agent_id=self.agent_id,
+        )
+
+    @property
+    def root(self) -> Namespace:
+        """The prefix of all that belongs to the user."""
+        return user_root(self.app_name, self.user_id)

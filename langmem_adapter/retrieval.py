@@ -3,54 +3,20 @@
 Owner filtering is in what the store is asked for, and every hit's namespace is checked again on the way out.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import datetime
 
 from langgraph.store.base import GetOp, SearchItem, SearchOp
 
 from langmem_adapter.errors import InvalidInput
-from langmem_adapter.namespaces import Namespace, namespace, user_root
+from langmem_adapter.namespaces import Namespace, Reader
 from langmem_adapter.ports import IO
-from langmem_adapter.records import Band, MemoryRecord, Parts, Recalled, Ref, Scope
+from langmem_adapter.records import Band, MemoryRecord, Parts, Recalled, Ref
 from langmem_adapter.stores.base import Ranked, RankOp
 
 PAGE = 1_000
 MAX_QUERY = 2_000
 """Characters of a query that are searched for: a whole conversation is never embedded as one query."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reader:
-    """Who is asking: what he may read follows from it."""
-
-    user_id: str
-    app_name: str = "default"
-    session_id: str | None = None
-    agent_id: str | None = None
-
-    def facts(self, scopes: Iterable[Scope] | None = None) -> tuple[Namespace, ...]:
-        """The fact namespaces of these scopes; by default user and app, and those whose id is given."""
-        if scopes is None:
-            scopes = ["user", "app"]
-            scopes += ["session"] if self.session_id is not None else []
-            scopes += ["agent"] if self.agent_id is not None else []
-        return tuple(dict.fromkeys(self._facts(scope) for scope in scopes))
-
-    def _facts(self, scope: Scope) -> Namespace:
-        return namespace(
-            "facts",
-            app_name=self.app_name,
-            user_id=self.user_id,
-            scope=scope,
-            session_id=self.session_id,
-            agent_id=self.agent_id,
-        )
-
-    @property
-    def root(self) -> Namespace:
-        """The prefix of all that belongs to the user."""
-        return user_root(self.app_name, self.user_id)
 
 
 async def search(io: IO, op: RankOp, now: datetime) -> list[Recalled]:

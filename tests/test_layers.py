@@ -18,6 +18,7 @@ LAYERS = [
     {"text"},
     {"records"},
     {"topics", "trust", "embeddings", "namespaces", "toolcalls"},
+    {"arguments"},
     {"scoring", "ports"},
     {"stores"},
     {"extraction", "consolidation", "retrieval", "injection"},
