@@ -1,0 +1,42 @@
+"""The README's code runs as it stands, and the names it tells exist."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import langmem_adapter
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=range(len(BLOCKS)))
+def test_every_python_block_of_the_readme_runs(block, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {}
+    exec(compile(block, "README.md", "exec"), namespace)
+    for value in [v for v in namespace.values() if isinstance(v, langmem_adapter.Memory)]:
+        assert value.get_all(user_id="u1")
+        value.close()
+
+
+def test_the_first_block_shows_what_it_promises(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    exec(compile(BLOCKS[0], "README.md", "exec"), {})
+    told = capsys.readouterr().out
+    assert "- [confidence: high, source: user_explicit] The user eats fish again." in told
+    assert "replaced: The user follows a vegetarian diet." in told
+
+
+def test_methods_named_in_the_readme_exist():
+    table = README.split("| method | gives |")[1].split("\n\n")[0]
+    for name in re.findall(r"`(\w+)(?:\(|`)", table):
+        assert hasattr(langmem_adapter.Memory, name), name
+
+
+def test_links_lead_somewhere():
+    for document in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+        for link in re.findall(r"\]\((?!http)([^)#]+)", document.read_text()):
+            assert (document.parent / link).exists(), f"{document.name}: {link}"
