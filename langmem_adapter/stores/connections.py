@@ -18,6 +18,7 @@ _IDLE_READERS = 8
 
 # Connections of a parent process. SQLite forbids using *or closing* them after a fork, so they are kept for ever.
 _inherited: list[object] = []
+_forked = threading.Lock()
 
 
 def typed(error: sqlite3.Error, name: str) -> StoreError:
@@ -33,7 +34,7 @@ def typed(error: sqlite3.Error, name: str) -> StoreError:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return StoreError(f"{name} was locked by another writer for over {BUSY_SECONDS:.0f} s ({error})")
         case sqlite3.SQLITE_CANTOPEN:
-            return StoreError(f"cannot open {name} ({error}); does its folder exist, and may it be written?")
+            return StoreError(f"cannot open {name} ({error}); is it a file, and does its folder exist?")
     text = str(error)
     if "closed database" in text:
         return StoreClosed(f"the store on {name} is closed")
@@ -59,6 +60,7 @@ class Connections:
         if not self.name.strip():
             raise StoreError(f"the path of a store is empty ({self.name!r}); name a file, or ':memory:'")
         self.in_memory = self.name == ":memory:" or "mode=memory" in self.name
+        self._target = self.name
         self._closed = False
         self._start()
 
@@ -67,24 +69,43 @@ class Connections:
         """The database file; None for `:memory:`."""
         if self.in_memory:
             return None
-        return Path(self.name.removeprefix("file:").split("?")[0]) if self.name.startswith("file:") else Path(self.name)
+        return Path(self.name.removeprefix("file:").split("?")[0] if self.name.startswith("file:") else self.name)
 
     def _start(self) -> None:
-        self._pid = os.getpid()
         self._write_lock = threading.RLock()
         self._pool_lock = threading.Lock()
         self._idle: list[sqlite3.Connection] = []
         with translated(self.name):
-            self._writer = self._connect()
-            self._use_wal(self._writer)
+            self._writer = self._open_first()
+        self._pid = os.getpid()
+
+    def _open_first(self) -> sqlite3.Connection:
+        conn = self._connect()
+        try:
+            self._use_wal(conn)
+        except sqlite3.Error as e:
+            conn.close()
+            file = self.file
+            if e.sqlite_errorcode != sqlite3.SQLITE_CANTOPEN or file is None or not file.is_file():
+                raise
+            # A closed database in a folder we cannot write: SQLite misses a place for its shared memory. Without a
+            # WAL file nobody has it open, so it can be read as it stands.
+            if Path(f"{file}-wal").exists():
+                raise
+            self._target = f"{file.absolute().as_uri()}?immutable=1"
+            return self._connect()
+        except BaseException:
+            conn.close()
+            raise
+        return conn
 
     def _connect(self) -> sqlite3.Connection:
         conn = sqlite3.connect(
-            self.name,
+            self._target,
             timeout=BUSY_SECONDS,
             isolation_level=None,
             check_same_thread=False,
-            uri=self.name.startswith("file:"),
+            uri=self._target.startswith("file:"),
         )
         try:
             conn.execute("PRAGMA synchronous = FULL")
@@ -92,13 +113,14 @@ class Connections:
             conn.execute("PRAGMA temp_store = MEMORY")
             conn.execute("PRAGMA cache_size = -8000")
             filters.register(conn)
-        except sqlite3.Error:
+        except BaseException:
             conn.close()
             raise
         return conn
 
     def _use_wal(self, conn: sqlite3.Connection) -> None:
         if self.in_memory or conn.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
+            conn.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
             return
         conn.execute(f"PRAGMA page_size = {PAGE_SIZE}")  # counts only while the file is empty
         give_up = time.monotonic() + BUSY_SECONDS
@@ -137,10 +159,7 @@ class Connections:
 
         The ticket, if any, is sealed just before the commit.
         """
-        self._check()
-        with self._write_lock, translated(self.name):
-            self._check()
-            conn = self._writer
+        with self.alone() as conn:
             if ticket is not None:
                 ticket.check()
             conn.execute("BEGIN IMMEDIATE")
@@ -162,8 +181,11 @@ class Connections:
             self._check()
             yield self._writer
 
-    def close(self) -> None:
-        """Close all connections; one that is reading is closed when it has finished. May be called again."""
+    def close(self, *, wait: float = -1) -> None:
+        """Close all connections; one that is reading is closed when it has finished. May be called again.
+
+        `wait` is how many seconds to wait for a write that is going on; −1: for its end.
+        """
         if self._closed:
             return
         self._closed = True
@@ -174,18 +196,27 @@ class Connections:
             idle, self._idle = self._idle, []
         for conn in idle:
             conn.close()
-        with self._write_lock:
-            self._writer.close()
+        if self._write_lock.acquire(timeout=wait):
+            try:
+                self._writer.close()
+            finally:
+                self._write_lock.release()
 
     def _check(self) -> None:
         if self._closed:
             raise StoreClosed(f"the store on {self.name} is closed")
         if self._pid != os.getpid():
-            _inherited.append((self._writer, self._idle))
-            if not self.in_memory:
-                self._start()
-            else:
-                self._pid, self._write_lock = os.getpid(), threading.RLock()
+            with _forked:
+                if self._pid != os.getpid():
+                    self._after_fork()
+
+    def _after_fork(self) -> None:
+        if self.in_memory:  # memory was copied: the child's own database now
+            self._write_lock = threading.RLock()
+            self._pid = os.getpid()
+            return
+        _inherited.append((self._writer, self._idle))
+        self._start()
 
     def _borrow(self) -> sqlite3.Connection:
         with self._pool_lock:

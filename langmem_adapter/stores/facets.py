@@ -1,40 +1,38 @@
 """The ranked fields of one namespace's records, and the deadlines of its items, as arrays."""
 
-import json
 import sqlite3
+import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from langmem_adapter.scoring import Columns, row
-from langmem_adapter.stores.part import Change, Ids, blobs, positions
+from langmem_adapter.scoring import Columns, Floats, row
+from langmem_adapter.stores.part import Change, Ids, positions
 
+NUMBERS = 9
+"""How many float columns `scoring.Columns` has, after status, topic and kind."""
+
+_PACK = struct.Struct(f"<{NUMBERS}d")
 _NEUTRAL = row({})
-_CHUNK = 5_000
-FAR = np.iinfo(np.int64).max
 
 
 def row_of(value: Mapping[str, Any]) -> tuple[Any, ...]:
     """The value's row of `scoring.Columns`; the neutral one if its fields do not mean what a record's do."""
     try:
         found = row(value)
-    except (TypeError, ValueError, OverflowError, AttributeError):
+        _PACK.pack(*found[3:])
+    except (TypeError, ValueError, OverflowError, AttributeError, struct.error):
         return _NEUTRAL
-    return found if found[4] > 0 else _NEUTRAL  # a half-life divides
+    half_life = found[4]
+    return found if half_life > 0 else _NEUTRAL  # it divides
 
 
-def dump_row(row: tuple[Any, ...]) -> str:
-    """The stored form of a row; open times (±inf) as null."""
-    return json.dumps([None if x in (np.inf, -np.inf) else x for x in row], separators=(",", ":"))
-
-
-def _open(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Nulls were read as NaN: the row's end times are then +inf, its `valid_from` −inf."""
-    numbers[5:] = np.where(np.isnan(numbers[5:]), np.inf, numbers[5:])
-    numbers[7] = np.where(numbers[7] == np.inf, -np.inf, numbers[7])
-    return numbers
+def stored(row: tuple[Any, ...]) -> tuple[int, str, str, bytes]:
+    """The row as the columns status, topic, kind and numbers of `memory_ranks`."""
+    status, topic, kind, *numbers = row
+    return status, topic, kind, _PACK.pack(*numbers)
 
 
 class Facets(NamedTuple):
@@ -42,7 +40,7 @@ class Facets(NamedTuple):
 
     ids: Ids
     columns: Columns
-    numbers: npt.NDArray[np.float64]
+    numbers: Floats
     """The float columns again, one a row, in the order of `Columns`."""
 
     @property
@@ -52,58 +50,46 @@ class Facets(NamedTuple):
     @classmethod
     def load(cls, conn: sqlite3.Connection, first: int, last: int) -> "Facets":
         """From the file, for the items with `first` ≤ id ≤ `last`."""
-        sql = "SELECT id, columns FROM memory_ranks WHERE id BETWEEN ? AND ? ORDER BY id"
-        ids, texts = blobs(conn, sql, (first, last))
-        rows: list[list[Any]] = []
-        for start in range(0, len(texts), _CHUNK):
-            rows += json.loads(f"[{','.join(texts[start : start + _CHUNK])}]")
-        return cls.of(ids, rows)
+        sql = "SELECT id, status, topic, kind, numbers FROM memory_ranks WHERE id BETWEEN ? AND ? ORDER BY id"
+        return cls.of(conn.execute(sql, (first, last)).fetchall())
 
     @classmethod
-    def of(cls, ids: Ids, rows: Sequence[Sequence[Any]]) -> "Facets":
-        """From stored rows."""
-        status, topic, kind, *rest = zip(*rows, strict=True) if rows else [()] * 12
-        numbers = _open(np.array(rest, dtype=np.float64).reshape(9, len(ids)))
-        return cls._build(ids, np.array(status, dtype=np.int8), topic, kind, numbers)
+    def of(cls, rows: Sequence[tuple[int, int, str, str, bytes]]) -> "Facets":
+        """From ids, ascending, with their stored rows."""
+        ids, status, topic, kind, packed = zip(*rows, strict=True) if rows else ((), (), (), (), ())
+        numbers = np.frombuffer(b"".join(packed), dtype="<f8").reshape(len(ids), NUMBERS).T.copy()
+        return cls._of(np.array(ids, dtype=np.int64), np.array(status, dtype=np.int8), topic, kind, numbers)
 
     @classmethod
-    def _build(
-        cls,
-        ids: Ids,
-        status: npt.NDArray[np.int8],
-        topic: Sequence[str],
-        kind: Sequence[str],
-        numbers: npt.NDArray[np.float64],
+    def _of(
+        cls, ids: Ids, status: npt.NDArray[np.int8], topic: tuple[str, ...], kind: tuple[str, ...], numbers: Floats
     ) -> "Facets":
-        return cls(ids, Columns(status, tuple(topic), tuple(kind), *numbers), numbers)
+        return cls(ids, Columns(status, topic, kind, *numbers), numbers)
 
     def changed(self, changes: Sequence[Change]) -> "Facets":
         """The same with these items replaced, added or removed."""
-        last = int(self.ids[-1]) if len(self.ids) else -1
-        rows = {c.id: c.row for c in changes}
-        kept = np.flatnonzero(~np.isin(self.ids, list(rows)))
-        more = Facets.of(
-            np.array(sorted(i for i, r in rows.items() if r is not None), dtype=np.int64),
-            [_nulls(r) for _, r in sorted(rows.items()) if r is not None],
-        )
-        ids = np.concatenate([self.ids[kept], more.ids])
-        whole = len(kept) == len(self.ids)
-        topic, kind = self.columns.topic, self.columns.kind
-        if not whole:
-            topic, kind = tuple(topic[i] for i in kept), tuple(kind[i] for i in kept)
-        status = np.concatenate([self.columns.status[kept], more.columns.status])
-        numbers = np.concatenate([self.numbers if whole else self.numbers[:, kept], more.numbers], axis=1)
-        topic, kind = topic + more.columns.topic, kind + more.columns.kind
-        if whole and (not len(more.ids) or more.ids[0] > last):
-            return self._build(ids, status, topic, kind, numbers)
-        order = np.argsort(ids)
-        return self._build(
-            ids[order], status[order], [topic[i] for i in order], [kind[i] for i in order], numbers[:, order]
-        )
+        ordered = sorted(changes, key=lambda c: c.id)
+        added = Facets.of([(c.id, *stored(c.row)) for c in ordered if c.row is not None])
+        at = positions(self.ids, np.array([c.id for c in ordered], dtype=np.int64))
+        left = self._picked(np.delete(np.arange(len(self.ids)), at[at >= 0])) if (at >= 0).any() else self
+        both = left._followed_by(added)
+        in_order = not len(left.ids) or not len(added.ids) or bool(added.ids[0] > left.ids[-1])
+        return both if in_order else both._picked(np.argsort(both.ids))
 
+    def _picked(self, at: npt.NDArray[np.intp]) -> "Facets":
+        c = self.columns
+        topic, kind = tuple(c.topic[i] for i in at), tuple(c.kind[i] for i in at)
+        return Facets._of(self.ids[at], c.status[at], topic, kind, self.numbers[:, at])
 
-def _nulls(row: tuple[Any, ...]) -> list[Any]:
-    return [None if x in (np.inf, -np.inf) else x for x in row]
+    def _followed_by(self, more: "Facets") -> "Facets":
+        a, b = self.columns, more.columns
+        return Facets._of(
+            np.concatenate([self.ids, more.ids]),
+            np.concatenate([a.status, b.status]),
+            a.topic + b.topic,
+            a.kind + b.kind,
+            np.concatenate([self.numbers, more.numbers], axis=1),
+        )
 
 
 class Deadlines(NamedTuple):
@@ -119,22 +105,28 @@ class Deadlines(NamedTuple):
     @classmethod
     def load(cls, conn: sqlite3.Connection, namespace: int) -> "Deadlines":
         """From the file."""
-        sql = "SELECT id, expires_at FROM memory_items WHERE namespace = ? AND expires_at IS NOT NULL ORDER BY id"
-        ids, at = blobs(conn, sql, (namespace,))
-        return cls(ids, np.array(at, dtype=np.int64))
+        sql = "SELECT id, expires_at FROM memory_items WHERE namespace = ? AND expires_at IS NOT NULL"
+        return cls._of(conn.execute(sql, (namespace,)).fetchall())
+
+    @classmethod
+    def _of(cls, rows: Sequence[tuple[int, int]]) -> "Deadlines":
+        table = np.array(sorted(rows), dtype=np.int64).reshape(-1, 2)
+        return cls(table[:, 0].copy(), table[:, 1].copy())
 
     def changed(self, changes: Sequence[Change]) -> "Deadlines":
         """The same with these items replaced, added or removed."""
-        kept = ~np.isin(self.ids, [c.id for c in changes])
-        added = [(c.id, c.expires_at) for c in changes if c.expires_at is not None]
-        ids = np.concatenate([self.ids[kept], np.array([i for i, _ in added], dtype=np.int64)])
-        at = np.concatenate([self.at[kept], np.array([a for _, a in added], dtype=np.int64)])
-        order = np.argsort(ids)
-        return Deadlines(ids[order], at[order])
+        if not len(self.ids) and all(c.expires_at is None for c in changes):
+            return self
+        rows = dict(zip(self.ids.tolist(), self.at.tolist(), strict=True))
+        for c in changes:
+            rows.pop(c.id, None)
+            if c.expires_at is not None:
+                rows[c.id] = c.expires_at
+        return Deadlines._of(list(rows.items()))
 
     def moved(self, at: Mapping[int, int]) -> "Deadlines":
         """The same with other deadlines for some of its items."""
-        return Deadlines(self.ids, np.array([at.get(int(i), int(a)) for i, a in zip(self.ids, self.at, strict=True)]))
+        return Deadlines._of([(i, at.get(i, a)) for i, a in zip(self.ids.tolist(), self.at.tolist(), strict=True)])
 
     def alive(self, ids: Ids, now: int) -> npt.NDArray[np.bool_]:
         """Which of the ids have not expired."""

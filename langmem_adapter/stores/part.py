@@ -1,13 +1,14 @@
-"""What the cached parts of a namespace have in common: rows of changes, ids, and a cache bounded in bytes."""
+"""What the cached parts of a namespace have in common: ids, changes, and a cache bounded in bytes."""
 
-import sqlite3
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
+
+from langmem_adapter.stores.tokens import Indexed
 
 Ids = npt.NDArray[np.int64]
 
@@ -20,7 +21,7 @@ class Change(NamedTuple):
     id: int
     row: tuple[Any, ...] | None
     """Its row of `scoring.Columns`."""
-    words: npt.NDArray[np.uint32] | None
+    words: Indexed | None
     vectors: npt.NDArray[np.float32] | None
     """Unit vectors, one a row; None if there are none."""
     expires_at: int | None
@@ -93,14 +94,10 @@ class Cache:
             self.nbytes -= found[1].nbytes + 256
 
 
-def blobs(conn: sqlite3.Connection, sql: str, params: Iterable[Any]) -> tuple[Ids, list[Any]]:
-    """The ids and the second column of a query."""
-    rows = conn.execute(sql, tuple(params)).fetchall()
-    return np.array([r[0] for r in rows], dtype=np.int64), [r[1] for r in rows]
-
-
 def positions(ids: Ids, wanted: Ids) -> npt.NDArray[np.intp]:
     """Where each wanted id stands in the ascending `ids`; −1 if it is not there."""
+    if len(ids) == len(wanted) and np.array_equal(ids, wanted):
+        return np.arange(len(ids))
     if not len(ids):
         return np.full(len(wanted), -1, dtype=np.intp)
     at = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)

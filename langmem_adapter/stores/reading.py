@@ -1,13 +1,14 @@
 """Read ops run against one snapshot of the database: get, search, list namespaces, rank."""
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from langgraph.store.base import GetOp, Item, ListNamespacesOp, MatchCondition, SearchItem, SearchOp
 
+from langmem_adapter.errors import StoreCorrupt
 from langmem_adapter.namespaces import Namespace
 from langmem_adapter.scoring import Bools, Floats, as_parts, best, blend
 from langmem_adapter.stores.base import Mode, Ranked, RankOp
@@ -15,7 +16,7 @@ from langmem_adapter.stores.facets import Deadlines, Facets
 from langmem_adapter.stores.filters import compile_filter
 from langmem_adapter.stores.part import Cache, Ids, Part, positions
 from langmem_adapter.stores.schema import NAMESPACE_SHIFT
-from langmem_adapter.stores.terms import Words, bm25, hashed
+from langmem_adapter.stores.terms import Words, bm25
 from langmem_adapter.stores.values import decode, namespace, path, under, when
 from langmem_adapter.stores.vectors import Matrix, Vectors
 
@@ -190,6 +191,8 @@ class Snapshot:
 
     def _item(self, id: int, path: str, score: float | None, refresh: bool) -> SearchItem:
         row = self.conn.execute(f"SELECT {_COLUMNS} FROM memory_items WHERE id = ?", (id,)).fetchone()
+        if row is None:
+            raise self._corrupt(f"item {id} is in an index but not in its table")
         self._note(row, refresh)
         _, key, value, created, updated, _, _ = row
         value = decode(value, self.settings.file)
@@ -235,7 +238,7 @@ class Snapshot:
         if mode == "vector":
             return [Scored(ids, cosine, np.ones(len(ids), dtype=bool)) for ids, cosine in cosines]
         words = [self._words(n) for n in names]
-        texts = bm25(words, hashed([query]))
+        texts = bm25(words, query)
         if not cosines:
             return [Scored(w.ids, t, t > 0) for w, t in zip(words, texts, strict=True)]
         hit = any(t.any() for t in texts)
@@ -261,20 +264,25 @@ class Snapshot:
 
     def _vectors(self, n: Name) -> Vectors:
         embedder, dims = self.settings.embedder or 0, self.settings.dims
-        load = lambda: Vectors.load(self.conn, n.first, n.last, embedder, dims)  # noqa: E731
-        return cast(Vectors, self.settings.cache.get(n.id, "vectors", n.stamp, load))
+        return self._part(n, "vectors", lambda: Vectors.load(self.conn, n.first, n.last, embedder, dims))
 
     def _words(self, n: Name) -> Words:
-        load = lambda: Words.load(self.conn, n.first, n.last)  # noqa: E731
-        return cast(Words, self.settings.cache.get(n.id, "words", n.stamp, load))
+        return self._part(n, "words", lambda: Words.load(self.conn, n.first, n.last))
 
     def _facets(self, n: Name) -> Facets:
-        load = lambda: Facets.load(self.conn, n.first, n.last)  # noqa: E731
-        return cast(Facets, self.settings.cache.get(n.id, "facets", n.stamp, load))
+        return self._part(n, "facets", lambda: Facets.load(self.conn, n.first, n.last))
 
     def _deadlines(self, n: Name) -> Deadlines:
-        load = lambda: Deadlines.load(self.conn, n.id)  # noqa: E731
-        return cast(Deadlines, self.settings.cache.get(n.id, "deadlines", n.stamp, load))
+        return self._part(n, "deadlines", lambda: Deadlines.load(self.conn, n.id))
+
+    def _part(self, n: Name, kind: str, load: Callable[[], P]) -> P:
+        try:
+            return cast(P, self.settings.cache.get(n.id, kind, n.stamp, load))
+        except (ValueError, TypeError, IndexError, OverflowError) as e:
+            raise self._corrupt(f"{kind} of {n.path}: {e}") from e
+
+    def _corrupt(self, what: object) -> StoreCorrupt:
+        return StoreCorrupt(f"{self.settings.file} is damaged ({what}); it was left as it is")
 
 
 def _fused(ids: Ids, text: Floats, vector_ids: Ids, cosine: Floats, hit: bool) -> Scored:

@@ -6,7 +6,8 @@
                        what validates caches. The row outlives its items, so that neither ever goes back.
     memory_items       id = namespace << 32 | sequence, so that the rows of one namespace lie together
     memory_vectors     unit vectors of an item, one behind the other (float32); an empty blob: nothing to embed
-    memory_ranks       what ranking needs of an item: its hashed words (uint32) and its row of `scoring.Columns`
+    memory_ranks       what ranking needs of an item: its hashed words (uint32, see `tokens`) and its row of
+                       `scoring.Columns`
 
 Times are integers, microseconds since the epoch. The names carry a prefix because other tables may live in the file.
 """
@@ -49,7 +50,15 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX memory_items_expiry ON memory_items (expires_at) WHERE expires_at IS NOT NULL",
         "CREATE INDEX memory_items_deadline ON memory_items (namespace, expires_at) WHERE expires_at IS NOT NULL",
         "CREATE TABLE memory_vectors (id INTEGER PRIMARY KEY, embedder INTEGER NOT NULL, vectors BLOB NOT NULL)",
-        "CREATE TABLE memory_ranks (id INTEGER PRIMARY KEY, words BLOB NOT NULL, columns TEXT NOT NULL)",
+        """CREATE TABLE memory_ranks (
+            id INTEGER PRIMARY KEY,
+            words BLOB NOT NULL,
+            language INTEGER NOT NULL,
+            status INTEGER NOT NULL,
+            topic TEXT NOT NULL,
+            kind TEXT NOT NULL,
+            numbers BLOB NOT NULL       -- nine float64
+        )""",
     ),
 )
 

@@ -1,28 +1,31 @@
 """`SqliteMemoryStore`: a LangGraph store in one SQLite file, sync and async, exact and hybrid search."""
 
-import asyncio
-import os
 import time
 import weakref
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Self, cast
 
 from langgraph.store.base import IndexConfig, Op, PutOp, Result, SearchOp, TTLConfig
 
 from langmem_adapter.errors import EmbedderMismatch, InvalidInput
 from langmem_adapter.namespaces import Namespace
 from langmem_adapter.stores import embedder as embedders
-from langmem_adapter.stores import schema, writing
+from langmem_adapter.stores import erasure, keeping, reindexing, schema, writing
 from langmem_adapter.stores.base import Guarantees, MemoryStore, Mode, RankOp
 from langmem_adapter.stores.connections import Connections
 from langmem_adapter.stores.embedder import Embedder
+from langmem_adapter.stores.erasure import Erasure
 from langmem_adapter.stores.filters import compile_filter
+from langmem_adapter.stores.keeping import Checkup
 from langmem_adapter.stores.part import Cache
 from langmem_adapter.stores.reading import Settings, Snapshot
-from langmem_adapter.stores.terms import TOKENIZER
+from langmem_adapter.stores.reindexing import Stale
+from langmem_adapter.stores.sweeper import Sweeper
+from langmem_adapter.stores.tokens import TOKENIZER
 from langmem_adapter.stores.values import check, check_namespace, micros
 from langmem_adapter.stores.vectors import Matrix
 from langmem_adapter.stores.workers import Ticket, Workers, settled
@@ -32,7 +35,7 @@ CACHE_BYTES = 256 * 1024 * 1024
 READERS = 4
 """Threads for async reads and embedding; writes have one of their own, so that they never keep a read waiting."""
 
-T = TypeVar("T")
+SWEEP_MINUTES = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,11 @@ class SqliteMemoryStore(MemoryStore):
         self._cache = Cache(cache_bytes)
         self._embedder_id: int | None = None
         self._connections = Connections(path)
-        self._start_workers()
+        self._readers = Workers(READERS, f"memory-read {self.name}")
+        self._writers = Workers(1, f"memory-write {self.name}")
+        self._keepers = Workers(1, f"memory-keep {self.name}")
+        self._sweeper: Sweeper | None = None
+        self._unverified: set[bytes] = set()
         try:
             with self._connections.alone() as conn:
                 schema.migrate(conn, self.name, TOKENIZER)
@@ -99,12 +106,7 @@ class SqliteMemoryStore(MemoryStore):
         except BaseException:
             self.close()
             raise
-        self._finalizer = weakref.finalize(self, _shut, self._connections, self._readers, self._writers, os.getpid())
-
-    def _start_workers(self) -> None:
-        self._pid = os.getpid()
-        self._readers = Workers(READERS, "memory-read")
-        self._writers = Workers(1, "memory-write")
+        self._finalizer = weakref.finalize(self, _shut, self._connections, *self._workers)
 
     @classmethod
     def from_conn_string(
@@ -112,6 +114,10 @@ class SqliteMemoryStore(MemoryStore):
     ) -> Self:
         """A store for `with` or `async with`, which close it; also usable as it is."""
         return cls(conn_string, index=index, ttl=ttl, **options)
+
+    @property
+    def _workers(self) -> tuple[Workers, Workers, Workers]:
+        return self._readers, self._writers, self._keepers
 
     # what it is
 
@@ -193,21 +199,17 @@ class SqliteMemoryStore(MemoryStore):
         return self._transact(plan, self._prepare(plan), self._query_vectors(plan), None)
 
     async def _arun(self, plan: _Plan) -> tuple[list[Any], dict[Namespace, int]]:
-        self._check_process()
         embedder = self._embedder
         if embedder is None or not embedder.native:
             if not plan.writes:
-                return await asyncio.wrap_future(self._readers.submit(lambda: self._run(plan)))
+                return await self._readers.run(lambda: self._run(plan))
             # Embedding may be slow: it must not occupy the one thread that writes.
-            phase = lambda: (self._prepare(plan), self._query_vectors(plan))  # noqa: E731
-            prepared, queries = await asyncio.wrap_future(self._readers.submit(phase))
+            prepared, queries = await self._readers.run(lambda: (self._prepare(plan), self._query_vectors(plan)))
         else:
             queries = await embedder.aqueries(plan.queries)
             prepared = await self._aprepare(plan, embedder)
         if not plan.writes:
-            return await asyncio.wrap_future(
-                self._readers.submit(lambda: self._transact(plan, prepared, queries, None))
-            )
+            return await self._readers.run(lambda: self._transact(plan, prepared, queries, None))
         ticket = Ticket()
         job = self._writers.submit(lambda: self._transact(plan, prepared, queries, ticket))
         return await settled(job, ticket)
@@ -215,16 +217,18 @@ class SqliteMemoryStore(MemoryStore):
     def _prepare(self, plan: _Plan) -> list[Prepared]:
         prepared = writing.prepare(plan.puts, self._fields)
         texts = [t for p in prepared for t in p.texts]
-        if self._embedder is None or not texts:
-            return prepared
-        return writing.embedded(prepared, self._embedder.documents(texts))
+        if self._embedder is not None and texts:
+            writing.give_vectors(prepared, self._embedder.documents(texts))
+        return prepared
 
     async def _aprepare(self, plan: _Plan, embedder: Embedder) -> list[Prepared]:
         if not plan.puts:
             return []
-        prepared = await asyncio.wrap_future(self._readers.submit(lambda: writing.prepare(plan.puts, self._fields)))
+        prepared = await self._readers.run(lambda: writing.prepare(plan.puts, self._fields))
         texts = [t for p in prepared for t in p.texts]
-        return writing.embedded(prepared, await embedder.adocuments(texts)) if texts else prepared
+        if texts:
+            writing.give_vectors(prepared, await embedder.adocuments(texts))
+        return prepared
 
     def _query_vectors(self, plan: _Plan) -> dict[str, Matrix]:
         return {} if self._embedder is None else self._embedder.queries(plan.queries)
@@ -232,7 +236,6 @@ class SqliteMemoryStore(MemoryStore):
     def _transact(
         self, plan: _Plan, prepared: Sequence[Prepared], queries: Mapping[str, Matrix], ticket: Ticket | None
     ) -> tuple[list[Any], dict[Namespace, int]]:
-        self._check_process()
         if not plan.writes:
             with self._connections.reading() as conn:
                 snapshot = self._snapshot(conn, queries)
@@ -244,7 +247,8 @@ class SqliteMemoryStore(MemoryStore):
             snapshot = self._snapshot(conn, queries)
             found = _read(snapshot, plan)
             moved = writing.refresh(conn, snapshot.refresh, snapshot.now)
-            embedder_id = self._enrolled(conn, prepared)
+            puts = any(p.value is not None for p in prepared)
+            embedder_id = self._enrolled(conn) if puts else self._embedder_id
             written = writing.write(conn, prepared, embedder_id, snapshot.now)
         self._embedder_id = embedder_id
         self._advance(moved, written)
@@ -260,16 +264,16 @@ class SqliteMemoryStore(MemoryStore):
         settings = Settings(self.name, self._cache, self._embedder_id, dims, self.mode)
         return Snapshot(conn, settings, queries, micros(self._now()))
 
-    def _enrolled(self, conn: Any, prepared: Sequence[Prepared]) -> int | None:
+    def _enrolled(self, conn: Any) -> int | None:
         """The number of our embedder, given out with the first vectors; EmbedderMismatch if it was replaced."""
-        if self._embedder is None or not any(p.value is not None for p in prepared):
-            return self._embedder_id
+        if self._embedder is None:
+            return None
         found = embedders.stored(conn)
         if found is not None:
             embedders.check(found, self._embedder, self.name)
             return int(found["id"])
         if self._embedder.dims is None:
-            return None
+            return None  # nothing was embedded yet
         embedders.enrol(conn, self._embedder, 1)
         return 1
 
@@ -294,23 +298,178 @@ class SqliteMemoryStore(MemoryStore):
         self._latest = max(self._latest, self._clock())
         return self._latest
 
-    def _check_process(self) -> None:
-        if self._pid != os.getpid():  # threads do not survive a fork
-            self._start_workers()
-
     # time to live
 
     def sweep_ttl(self) -> int:
         """Delete the expired items; how many there were."""
-        self._check_process()
         with self._connections.writing() as conn:
-            written = writing.write(conn, writing.expired(conn, micros(self._now())), None, micros(self._now()))
+            now = micros(self._now())
+            written = writing.write(conn, writing.expired(conn, now), None, now)
         self._advance([], written)
         return sum(len(w.changes) for w in written)
 
     async def asweep_ttl(self) -> int:
         """`sweep_ttl` without blocking the event loop."""
-        return await asyncio.wrap_future(self._writers.submit(self.sweep_ttl))
+        return await self._writers.run(self.sweep_ttl)
+
+    def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> "Future[None]":
+        """Sweep in the background until the returned future is cancelled, `stop_ttl_sweeper` or `close`.
+
+        The interval defaults to `ttl["sweep_interval_minutes"]`, else 5 minutes. A running sweeper is kept.
+        """
+        if self._sweeper is None or not self._sweeper.running:
+            given = sweep_interval_minutes or (self.ttl_config or {}).get("sweep_interval_minutes")
+            self._sweeper = Sweeper(self, 60 * float(given or SWEEP_MINUTES))
+        return self._sweeper.future
+
+    def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:
+        """Stop sweeping; True unless a sweep is still going on after `timeout` seconds (None: wait for its end)."""
+        return self._sweeper is None or self._sweeper.stop(timeout)
+
+    # erasure
+
+    def erase(
+        self, namespace_prefix: Sequence[str], keys: Sequence[str] | None = None, *, wait: float = 5.0
+    ) -> Erasure:
+        """Delete all items under a prefix, or those of `keys` there, and make sure that their bytes are gone.
+
+        The files are searched for the items' texts, vectors and words, and rebuilt if any are found. `wait` is how
+        many seconds readers of an older state may take to finish; if they take longer the state is `pending`.
+        """
+        if not namespace_prefix:
+            raise InvalidInput("erase(()) would erase everything; close the store and delete the file instead")
+        check(SearchOp(tuple(namespace_prefix)))
+        with self._connections.writing() as conn:
+            deletes, pieces = erasure.erase(conn, namespace_prefix, keys)
+            written = writing.write(conn, deletes, None, micros(self._now()))
+            if deletes:
+                schema.set_meta(conn, "erasing", "1")  # until verified, also if this process dies
+        self._advance([], written)
+        self._unverified |= pieces
+        return self._verify(len(deletes), wait)
+
+    async def aerase(
+        self, namespace_prefix: Sequence[str], keys: Sequence[str] | None = None, *, wait: float = 5.0
+    ) -> Erasure:
+        """`erase` without blocking the event loop."""
+        return await self._keepers.run(lambda: self.erase(namespace_prefix, keys, wait=wait))
+
+    def finish_erasure(self, *, wait: float = 5.0) -> Erasure:
+        """Try again to verify erasures that are pending.
+
+        If the process that began one is gone, nobody knows what to look for: the file is rebuilt without a search.
+        """
+        return self._verify(0, wait)
+
+    async def afinish_erasure(self, *, wait: float = 5.0) -> Erasure:
+        """`finish_erasure` without blocking the event loop."""
+        return await self._keepers.run(lambda: self.finish_erasure(wait=wait))
+
+    def _verify(self, items: int, wait: float) -> Erasure:
+        with self._connections.reading() as conn:
+            marked = schema.meta(conn, "erasing") is not None
+        pieces = set(self._unverified)
+        done = erasure.verify(self._connections, pieces, items, wait, rebuild=marked and not pieces)
+        if done.state == "done":
+            self._unverified -= pieces
+            if marked:
+                with self._connections.writing() as conn:
+                    conn.execute("DELETE FROM memory_meta WHERE key = 'erasing'")
+        return done
+
+    # keeping it
+
+    def reindex(self, *, progress: Callable[[int, int], None] | None = None) -> int:
+        """Embed every item that has no vector of this store's embedder; how many there were.
+
+        In batches, each its own transaction: reads and writes go on meanwhile, and after an interruption it
+        continues where it was. `progress(done, total)` is called after each. Words of an older tokenizer are
+        renewed too.
+        """
+        total = self._stale_total()
+        done, after = 0, 0
+        while batch := self._stale_batch(after):
+            texts = [t for stale in batch for t in stale.texts]
+            self._restore(batch, None if self._embedder is None else self._embedder.documents(texts))
+            done, after = done + len(batch), batch[-1].id
+            if progress is not None:
+                progress(done, total)
+        self._reindexed()
+        return done
+
+    async def areindex(self, *, progress: Callable[[int, int], None] | None = None) -> int:
+        """`reindex` without blocking the event loop."""
+        total = await self._keepers.run(self._stale_total)
+        done, after = 0, 0
+        while batch := await self._keepers.run(lambda after=after: self._stale_batch(after)):  # type: ignore[misc]
+            texts = [t for stale in batch for t in stale.texts]
+            vectors = await self._adocuments(texts)
+            await self._keepers.run(lambda batch=batch, vectors=vectors: self._restore(batch, vectors))  # type: ignore[misc]
+            done, after = done + len(batch), batch[-1].id
+            if progress is not None:
+                progress(done, total)
+        await self._keepers.run(self._reindexed)
+        return done
+
+    async def _adocuments(self, texts: Sequence[str]) -> Matrix | None:
+        embedder = self._embedder
+        if embedder is None:
+            return None
+        if embedder.native:
+            return await embedder.adocuments(texts)
+        return await self._keepers.run(lambda: embedder.documents(texts))
+
+    def _stale_total(self) -> int:
+        with self._connections.reading() as conn:
+            return reindexing.remaining(conn, self._number(conn))
+
+    def _stale_batch(self, after: int) -> list[Stale]:
+        with self._connections.reading() as conn:
+            return reindexing.next_batch(conn, self._number(conn), self._fields, after)
+
+    def _restore(self, batch: Sequence[Stale], vectors: Matrix | None) -> None:
+        with self._connections.writing() as conn:
+            number = self._enrolled(conn)
+            reindexing.restore(conn, batch, vectors, number)
+        self._embedder_id = number
+
+    def _reindexed(self) -> None:
+        with self._connections.reading() as conn:
+            if schema.meta(conn, "tokenizer") == str(TOKENIZER):
+                return
+        with self._connections.writing() as conn:
+            reindexing.finish(conn)
+
+    def _number(self, conn: Any) -> int | None:
+        """The number our embedder has or, with nothing embedded yet, will have."""
+        if self._embedder is None:
+            return None
+        found = embedders.stored(conn)
+        return 1 if found is None else int(found["id"])
+
+    def backup(self, path: str | Path) -> None:
+        """Copy the store, as of this moment, to a new file while others go on reading and writing."""
+        with self._connections.reading() as conn:
+            keeping.back_up(conn, self.name, Path(path))
+
+    async def abackup(self, path: str | Path) -> None:
+        """`backup` without blocking the event loop."""
+        await self._keepers.run(lambda: self.backup(path))
+
+    def doctor(self, *, deep: bool = False) -> Checkup:
+        """Examine the file: versions, settings, damage, embedder, sizes, and what should be done.
+
+        `deep` also compares every index with its table.
+        """
+        with self._connections.reading() as conn:
+            now = micros(self._now())
+            return keeping.examine(
+                conn, self.name, self._connections.file, now, cache_bytes=self._cache.nbytes, deep=deep
+            )
+
+    async def adoctor(self, *, deep: bool = False) -> Checkup:
+        """`doctor` without blocking the event loop."""
+        return await self._keepers.run(lambda: self.doctor(deep=deep))
 
     # opening and closing
 
@@ -320,15 +479,16 @@ class SqliteMemoryStore(MemoryStore):
 
     def close(self) -> None:
         """Finish what runs, then close the file. May be called again; any other call then raises StoreClosed."""
+        self.stop_ttl_sweeper(0)
+        for workers in self._workers:
+            workers.stop()
         self._connections.close()
-        self._readers.stop()
-        self._writers.stop()
         self._cache.clear()
 
     async def aclose(self) -> None:
         """`close` without blocking the event loop."""
         closing = Workers(1, "memory-close")
-        await asyncio.wrap_future(closing.submit(self.close))
+        await closing.run(self.close)
         closing.stop()
 
     def __enter__(self) -> Self:
@@ -354,12 +514,11 @@ class _Done:
         yield
 
 
-def _shut(connections: Connections, readers: Workers, writers: Workers, pid: int) -> None:
+def _shut(connections: Connections, *workers: Workers) -> None:
     """Close what a store that was dropped, or left open at exit, still holds."""
-    if pid == os.getpid():
-        connections.close()
-        readers.stop()
-        writers.stop()
+    for w in workers:
+        w.stop()
+    connections.close(wait=1.0)
 
 
 def _plan(ops: Iterable[Any]) -> _Plan:

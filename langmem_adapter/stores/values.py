@@ -94,9 +94,10 @@ def encode(value: Mapping[str, Any]) -> str:
         raise TypeError(f"a value must be a dict with str keys, got {type(value).__name__}: {value!r:.80}")
     value = dict(value)
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text = _to_json(value)
         text.encode()
-        keys = _has_str_keys(value)
+        # JSON turns keys that are no str into some: 1 → "1". Reading it back is the fastest way to notice.
+        keys = json.loads(text) == value or _has_str_keys(value)
     except RecursionError as e:
         raise InvalidInput("the value is nested too deeply to be stored") from e
     except (TypeError, ValueError):
@@ -105,6 +106,9 @@ def encode(value: Mapping[str, Any]) -> str:
     if not keys:
         _raise_for(value)
     return text
+
+
+_to_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
 def _has_str_keys(value: Any) -> bool:

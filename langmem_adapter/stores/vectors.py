@@ -21,6 +21,15 @@ def unit(vectors: Matrix) -> Matrix:
     return (vectors / np.where(norms > 0, norms, 1.0)[:, None]).astype(np.float32)
 
 
+def _dot(matrix: Matrix, query: Matrix) -> Matrix:
+    # Row by row on one thread: one matrix-vector product is bound by memory anyway, and BLAS's own threads would
+    # spin and queue behind each other when several requests search at once.
+    if hasattr(np, "vecdot"):  # numpy 2
+        scores: Matrix = np.vecdot(matrix, query)
+        return scores
+    return matrix @ query
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Vectors:
     """Row i of `matrix` belongs to item `ids[i]` (−1: to none any more). An item may have several rows.
@@ -62,7 +71,7 @@ class Vectors:
 
     def cosines(self, query: Matrix) -> tuple[Ids, npt.NDArray[np.float64]]:
         """Each item once, ids ascending, with the best cosine of its vectors to a unit query."""
-        scores = (self.buffer[: len(self.ids)] @ query).astype(np.float64)
+        scores = _dot(self.buffer[: len(self.ids)], query).astype(np.float64)
         if self.plain:
             return self.ids, scores
         alive = self.ids != _DEAD

@@ -1,11 +1,14 @@
 """Daemon threads that run blocking calls for asyncio, and the ticket that decides a race with cancellation."""
 
 import asyncio
+import os
 import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
+
+from langmem_adapter.errors import StoreClosed
 
 T = TypeVar("T")
 _Job = tuple["Future[Any]", Callable[[], Any]]
@@ -18,26 +21,42 @@ class Workers:
     def __init__(self, count: int, name: str) -> None:
         self._count = count
         self._name = name
+        self._stopped = False
+        self._start()
+
+    def _start(self) -> None:
+        self._pid = os.getpid()
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._threads = 0
         self._waiting = 0
 
     def submit(self, job: Callable[[], T]) -> "Future[T]":
-        """The future of `job()`; jobs start in the order they were submitted."""
+        """The future of `job()`; jobs start in the order they were submitted. StoreClosed after `stop`."""
+        if self._pid != os.getpid():
+            self._start()  # threads do not survive a fork
         future: Future[T] = Future()
         with self._lock:
+            if self._stopped:
+                raise StoreClosed(f"the store was closed before this call ({self._name})")
             self._waiting += 1
             if self._waiting > self._threads and self._threads < self._count:
                 self._threads += 1
                 name = f"{self._name}-{self._threads}"
-                threading.Thread(target=self._work, args=(self._jobs, self._done), name=name, daemon=True).start()
-        self._jobs.put((future, job))
+                threading.Thread(target=_work, args=(self._jobs, self._done), name=name, daemon=True).start()
+            self._jobs.put((future, job))
         return future
+
+    async def run(self, job: Callable[[], T]) -> T:
+        """The result of `job()`, awaited."""
+        return await asyncio.wrap_future(self.submit(job))
 
     def stop(self) -> None:
         """End the threads once the jobs submitted so far are done; returns at once."""
+        if self._pid != os.getpid():
+            return
         with self._lock:
+            self._stopped = True
             for _ in range(self._threads):
                 self._jobs.put(None)
 
@@ -45,17 +64,23 @@ class Workers:
         with self._lock:
             self._waiting -= 1
 
-    @staticmethod
-    def _work(jobs: "queue.SimpleQueue[_Job | None]", done: Callable[[], None]) -> None:
-        while (work := jobs.get()) is not None:
-            future, job = work
-            if future.set_running_or_notify_cancel():
-                try:
-                    future.set_result(job())
-                except BaseException as e:  # noqa: BLE001 - whoever awaits the future gets it
-                    future.set_exception(e)
+
+def _work(jobs: "queue.SimpleQueue[_Job | None]", done: Callable[[], None]) -> None:
+    while (work := jobs.get()) is not None:
+        future, job = work
+        if future.set_running_or_notify_cancel():
+            try:
+                result = job()
+            except BaseException as e:  # noqa: BLE001 - whoever awaits the future gets it
+                done()
+                future.set_exception(e)
+            else:
+                done()
+                future.set_result(result)
+                del result
+        else:
             done()
-            del work, future, job
+        del work, future, job  # an idle thread must not keep a store or its data alive
 
 
 class Cancelled(Exception):

@@ -3,24 +3,25 @@
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from langgraph.store.base import PutOp, get_text_at_path, tokenize_path
 
 from langmem_adapter.errors import Conflict
 from langmem_adapter.namespaces import Namespace
-from langmem_adapter.stores.facets import Deadlines, dump_row, row_of
+from langmem_adapter.stores.facets import Deadlines, row_of, stored
 from langmem_adapter.stores.part import Change, Part
 from langmem_adapter.stores.schema import NAMESPACE_SHIFT
-from langmem_adapter.stores.terms import Words32, hashed
+from langmem_adapter.stores.tokens import Indexed, index
 from langmem_adapter.stores.values import encode, path, strings
 from langmem_adapter.stores.vectors import Matrix
 
 WHOLE = ("$",)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Prepared:
     """One put or (`value` None) delete, with all that could be computed without the database."""
 
@@ -28,7 +29,7 @@ class Prepared:
     key: str
     value: str | None = None
     row: tuple[Any, ...] | None = None
-    words: Words32 | None = None
+    words: Indexed | None = None
     texts: tuple[str, ...] = ()
     """What is to be embedded."""
     vectors: Matrix | None = None
@@ -79,14 +80,15 @@ def _prepared(where: str, key: str, op: PutOp, fields: Sequence[str]) -> Prepare
         return Prepared(where, key)
     text = encode(op.value)
     paths = fields if op.index is None else () if op.index is False else tuple(op.index)
+    texts = texts_at(op.value, paths)
     topic, status = op.value.get("topic"), op.value.get("status")
     return Prepared(
         path=where,
         key=key,
         value=text,
         row=row_of(op.value),
-        words=hashed(words_at(op.value, paths)),
-        texts=texts_at(op.value, paths),
+        words=index(words_at(op.value, paths) if "$" in paths else texts),
+        texts=texts,
         fields=None if op.index is None else json.dumps(list(paths)),
         topic=topic if isinstance(topic, str) else None,
         status=status if isinstance(status, str) else None,
@@ -96,7 +98,12 @@ def _prepared(where: str, key: str, op: PutOp, fields: Sequence[str]) -> Prepare
 
 def texts_at(value: Mapping[str, Any], paths: Sequence[str]) -> tuple[str, ...]:
     """What to embed of a value: every non-blank text at the paths, as LangGraph's stores read them."""
-    return tuple(t for p in paths for t in get_text_at_path(value, tokenize_path(p) if p != "$" else p) if t.strip())
+    return tuple(t for p in paths for t in get_text_at_path(value, _steps(p)) if t.strip())
+
+
+@lru_cache(maxsize=1_000)
+def _steps(path: str) -> str | list[str]:
+    return path if path == "$" else tokenize_path(path)
 
 
 def words_at(value: Mapping[str, Any], paths: Sequence[str]) -> list[str]:
@@ -104,14 +111,14 @@ def words_at(value: Mapping[str, Any], paths: Sequence[str]) -> list[str]:
     return [t for p in paths for t in (strings(value) if p == "$" else texts_at(value, (p,)))]
 
 
-def embedded(prepared: Sequence[Prepared], vectors: Matrix) -> list[Prepared]:
-    """The puts with their vectors, which come in the order of all their texts."""
-    found, start = [], 0
+def give_vectors(prepared: Sequence[Prepared], vectors: Matrix) -> None:
+    """Set the vectors of the puts; they come in the order of all their texts."""
+    start = 0
     for p in prepared:
         end = start + len(p.texts)
-        found.append(replace(p, vectors=vectors[start:end]) if p.texts else p)
+        if p.texts:
+            p.vectors = vectors[start:end]
         start = end
-    return found
 
 
 def check_versions(conn: sqlite3.Connection, expect: Mapping[Namespace, int]) -> None:
@@ -201,7 +208,7 @@ class _Batch:
         expires = None if p.ttl is None else self._now + round(p.ttl * 60e6)
         times = (created, self.latest, expires, p.ttl)
         self._items.append((id, self._namespace, p.key, p.value, *times, p.fields, p.topic, p.status))
-        self._ranks.append((id, p.words.tobytes(), dump_row(p.row)))
+        self._ranks.append((id, p.words.hashes.tobytes(), p.words.language, *stored(p.row)))
         if self._embedder is not None and p.fields != "[]":
             self._vectors.append((id, self._embedder, b"" if p.vectors is None else p.vectors.tobytes()))
         elif replaced:
@@ -215,7 +222,7 @@ class _Batch:
             many(f"DELETE FROM {table} WHERE id = ?", self._gone)
         many("DELETE FROM memory_vectors WHERE id = ?", self._vectorless)
         many("INSERT OR REPLACE INTO memory_items VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", self._items)
-        many("INSERT OR REPLACE INTO memory_ranks VALUES (?, ?, ?)", self._ranks)
+        many("INSERT OR REPLACE INTO memory_ranks VALUES (?, ?, ?, ?, ?, ?, ?)", self._ranks)
         many("INSERT OR REPLACE INTO memory_vectors VALUES (?, ?, ?)", self._vectors)
 
 
