@@ -57,17 +57,17 @@ def into_text(system: str, block: Block) -> str:
 
 
 def into_message(system: SystemMessage | None, block: Block) -> SystemMessage | None:
-    """The system message with the block as one more content block; earlier blocks and cache marks stay as they are."""
+    """The system message with the block behind its text, or as one more content block.
+
+    Earlier blocks and their cache marks stay as they are.
+    """
     if not block.text:
         return system
     if system is None:
         return SystemMessage(content=block.text)
-    added = {"type": "text", "text": block.text}
     if isinstance(system.content, str):
-        earlier: list[Any] = [{"type": "text", "text": system.content}] if system.content else []
-    else:
-        earlier = list(system.content)
-    return system.model_copy(update={"content": [*earlier, added]})
+        return system.model_copy(update={"content": into_text(system.content, block)})
+    return system.model_copy(update={"content": [*system.content, {"type": "text", "text": block.text}]})
 
 
 def into_messages(messages: Sequence[Any], block: Block) -> list[Any]:

@@ -10,7 +10,7 @@ cannot recall or remember reports it and lets the turn go on; only a missing use
 
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NotRequired, TypeVar
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
@@ -51,6 +51,7 @@ class Ids:
     app_name: str
     agent_id: str | None
     learn: bool
+    source_type: Any = None
 
     @property
     def reader(self) -> dict[str, Any]:
@@ -67,7 +68,7 @@ def ids_of(config: RunnableConfig, context: Any = None) -> Ids:
     """The ids in `config["configurable"]` and in the runtime context.
 
     MissingUser if neither has a `user_id`; InvalidInput if they disagree. `configurable={"remember": False}` keeps a
-    turn from being learnt.
+    turn from being learnt; `{"source_type": "user_implicit"}` says what the user's words amount to.
     """
     configurable = config.get("configurable") or {}
     user_id = _agreed("user_id", configurable.get("user_id"), _field(context, "user_id"))
@@ -83,9 +84,10 @@ def ids_of(config: RunnableConfig, context: Any = None) -> Ids:
         app_name=_agreed("app_name", configurable.get("app_name"), _field(context, "app_name")) or "default",
         agent_id=_agreed("agent_id", configurable.get("agent_id"), _field(context, "agent_id")),
         learn=configurable.get("remember", True) is not False and not inside_tool(),
+        source_type=configurable.get("source_type"),
     )
     if ids.session_id is not None and not isinstance(ids.session_id, str):
-        return Ids(ids.user_id, str(ids.session_id), ids.app_name, ids.agent_id, ids.learn)
+        return replace(ids, session_id=str(ids.session_id))
     return ids
 
 
@@ -203,7 +205,7 @@ async def recall_step(memory: Memory, io: IO, state: Any, ids: Ids) -> dict[str,
     try:
         found = _recalled(memory, ids, state, messages)
         if found is None:
-            found = await memory._recall(io, messages, **ids.reader, hear=ids.learn)
+            found = await memory._recall(io, messages, **ids.reader, source_type=ids.source_type, hear=ids.learn)
     except Exception as error:  # noqa: BLE001 - a memory that cannot be recalled must not fail the user's turn
         memory.report("recall_failed", error=repr(error), thread_id=ids.session_id)
         # Nothing was recalled, and nobody shall try again in this turn.
@@ -236,7 +238,7 @@ async def remember_step(memory: Memory, io: IO, state: Any, ids: Ids, *, backfil
     if not ids.learn:
         return
     try:
-        await memory._remember(io, _messages(state), **ids.reader, backfill=backfill)
+        await memory._remember(io, _messages(state), **ids.reader, source_type=ids.source_type, backfill=backfill)
     except Exception as error:  # noqa: BLE001 - the user has the answer; the turn stays queued
         memory.report("remember_failed", error=repr(error), thread_id=ids.session_id)
 

@@ -98,8 +98,8 @@ class Memory:
     `Embeddings` or a `"provider:model"` string; the default needs no model. `extractor`: the offline rules by
     default. `topics`: all topics, e.g. `[*DEFAULT_TOPICS, Topic(name="hobby")]`. `policy`: who may overwrite whom.
     `tool_sources`: names of tools whose results may teach something. `people`: message `name` → user id, where
-    several people share a thread. `on_event(name, data)` is told what went wrong or is worth knowing. `clock`
-    returns the current time, UTC-aware.
+    several people share a thread. `on_event(name, data)` is told what was learnt ("learnt", with the operations) and
+    what went wrong ("recall_failed", "remember_failed"). `clock` returns the current time, UTC-aware.
     """
 
     def __init__(
@@ -163,12 +163,7 @@ class Memory:
             source_type=arguments.source_kind(source_type),
             source_id=source_id,
         )
-        operations: list[Operation] = []
-        for turn in spoken:
-            fresh = await self._unheard(io, turn)
-            if fresh is not None:
-                operations += await self._learn(io, fresh)
-        return operations
+        return await self._learn_all(io, spoken)
 
     async def _add_fact(
         self,
@@ -396,7 +391,7 @@ class Memory:
         return injection.into_text(system, self.block(hits))
 
     def inject_message(self, system: SystemMessage | None, hits: Sequence[Recalled]) -> SystemMessage | None:
-        """The system message with the block as one more content block; earlier blocks and cache marks stay."""
+        """The system message with the block behind its text, or as one more content block; cache marks stay."""
         return injection.into_message(system, self.block(hits))
 
     # ---------------------------------------------------------------- erasing
@@ -450,6 +445,7 @@ class Memory:
         session_id: str | None = None,
         app_name: str = "default",
         agent_id: str | None = None,
+        source_type: SourceType | None = None,
         hear: bool = True,
     ) -> Recollection | None:
         """What is worth knowing for the last thing the user typed; None if there is no such message.
@@ -459,7 +455,7 @@ class Memory:
         left there is learnt.
         """
         reader = Reader(user_id, app_name, session_id, agent_id)
-        spoken = self._latest(messages, reader, backfill=False)
+        spoken = self._latest(messages, reader, arguments.source_kind(source_type))
         if not spoken:
             return None
         if hear:
@@ -506,18 +502,17 @@ class Memory:
         session_id: str | None = None,
         app_name: str = "default",
         agent_id: str | None = None,
+        source_type: SourceType | None = None,
         backfill: bool = False,
     ) -> list[Operation]:
         """Learn from the last human message of a thread, and what followed it; call it after the model answered.
 
         `backfill`: from all human messages, for a thread that is older than its memory.
         """
-        operations: list[Operation] = []
-        for turn in self._latest(messages, Reader(user_id, app_name, session_id, agent_id), backfill):
-            fresh = await self._unheard(io, turn)
-            if fresh is not None:
-                operations += await self._learn(io, fresh)
-        return operations
+        speaker = Reader(user_id, app_name, session_id, agent_id)
+        return await self._learn_all(
+            io, self._latest(messages, speaker, arguments.source_kind(source_type), backfill=backfill)
+        )
 
     add, aadd = _twins(_add)
     add_fact, aadd_fact = _twins(_add_fact)
@@ -559,21 +554,47 @@ class Memory:
     def last_said(self, messages: Sequence[BaseMessage], **ids: Any) -> str | None:
         """The id of the last message that the user typed; None if there is none. For the ids see `recall`."""
         reader = Reader(ids["user_id"], ids["app_name"], ids["session_id"], ids["agent_id"])
-        spoken = self._latest(messages, reader, backfill=False)
+        spoken = self._latest(messages, reader)
         return spoken[-1].messages[0].id if spoken else None
 
     def report(self, event: str, **data: Any) -> None:
-        """Log an event (names and ids, never a memory's text) and tell `on_event`."""
+        """Log what went wrong (names and ids, never a memory's text) and tell `on_event`."""
         logger.warning("%s %s", event, data)
+        self._tell(event, data)
+
+    def _tell(self, event: str, data: dict[str, Any]) -> None:
         if self._on_event is not None:
             self._on_event(event, data)
 
     # ---------------------------------------------------------------- inside
 
-    def _latest(self, messages: Sequence[BaseMessage], speaker: Reader, backfill: bool) -> list[Turn]:
+    def _latest(
+        self,
+        messages: Sequence[BaseMessage],
+        speaker: Reader,
+        source_type: SourceType | None = None,
+        *,
+        backfill: bool = False,
+    ) -> list[Turn]:
         """The turns of the human messages since the last answer (all, with `backfill`)."""
-        start = 0 if backfill else last_said(messages)
-        return turns_of(messages, speaker, at=self._rules.clock(), people=self._people, tools=self._tools, start=start)
+        return turns_of(
+            messages,
+            speaker,
+            at=self._rules.clock(),
+            people=self._people,
+            tools=self._tools,
+            source_type=source_type,
+            start=0 if backfill else last_said(messages),
+        )
+
+    async def _learn_all(self, io: IO, spoken: Sequence[Turn]) -> list[Operation]:
+        """Learn from turns, in order; those learnt before are passed over."""
+        operations: list[Operation] = []
+        for turn in spoken:
+            fresh = await self._unheard(io, turn)
+            if fresh is not None:
+                operations += await self._learn(io, fresh)
+        return operations
 
     async def _catch_up(self, io: IO, reader: Reader, but: Sequence[str]) -> list[Operation]:
         """Learn from what is left in the user's queue, oldest first, except these turns."""
@@ -604,7 +625,10 @@ class Memory:
     async def _learn(self, io: IO, turn: Turn) -> list[Operation]:
         proposed = await io.ask(self._extract, turn)
         accepted = accept(turn, proposed, self._rules.topics, self._rules.policy)
-        return await consolidate(io, turn.change(candidates=accepted.candidates, dropped=accepted.dropped), self._rules)
+        turn = turn.change(candidates=accepted.candidates, dropped=accepted.dropped)
+        operations = await consolidate(io, turn, self._rules)
+        self._tell("learnt", {"user_id": turn.user_id, "turn_id": turn.turn_id, "operations": operations})
+        return operations
 
     async def _require(self, io: IO, memory_id: str, reader: Reader) -> tuple[tuple[str, ...], MemoryRecord]:
         found = await retrieval.find(io, reader, memory_id)

@@ -239,6 +239,17 @@ class TestLearning:
         app.invoke(said("I'm a vegetarian."), config(remember=False))
         assert memory.store.search(("memories",)) == []
 
+    def test_the_caller_may_say_what_the_words_amount_to(self, memory):
+        app = graph(memory, call(Model())).compile()
+        app.invoke(said("I'm a vegetarian."), config(source_type="user_implicit"))
+        assert [r.confidence for r in memory.get_all(user_id="u")] == [0.65]
+
+    def test_what_was_learnt_is_told(self, make):
+        told = []
+        memory = make(on_event=lambda name, data: told.append((name, [o.action for o in data["operations"]])))
+        graph(memory, call(Model())).compile().invoke(said("I'm a vegetarian."), config())
+        assert told == [("learnt", ["CREATE"])]
+
     def test_only_the_last_human_message_of_an_old_thread_is_learnt(self, memory):
         old = [HumanMessage("I'm a vegetarian."), AIMessage("Good."), HumanMessage("I live in Rome.")]
         graph(memory, call(Model())).compile().invoke({"messages": old}, config())

@@ -22,7 +22,7 @@ LAYERS = [
     {"scoring", "ports"},
     {"stores"},
     {"extraction", "consolidation", "retrieval", "injection"},
-    {"forgetting"},
+    {"forgetting", "migrate"},
     {"memory"},
     {"langgraph"},
     {"middleware"},

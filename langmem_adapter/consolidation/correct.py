@@ -30,7 +30,7 @@ async def _once(io: IO, memory_id: str, content: str, turn: Turn, rules: Rules) 
     linked = await neighbours.linked(io, facts, [record])
     candidate = _candidate(record, content, turn)
     decision = _decision(record, candidate, linked)
-    change = Change(owner_of(turn), rules.clock(), rules.policy, counter(versions[facts]))
+    change = Change(owner_of(turn), rules.clock(), rules.policy, counter(versions[facts], [record, *linked.values()]))
     topic = rules.topics.get(record.topic) if record.topic in rules.topics else rules.topics.get("general")
     source = Source(
         source_type="user_explicit",

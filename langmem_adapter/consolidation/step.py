@@ -4,7 +4,8 @@ Everything one turn leads to, the turn itself included, is one conditional commi
 all, and a turn that is delivered twice is applied once.
 """
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -54,7 +55,7 @@ async def _once(io: IO, turn: Turn, rules: Rules) -> list[Operation]:
     taught = [MemoryRecord.model_validate(item.value) for item in results[1 : 1 + len(turn.taught)] if item]
     known = neighbours.records(results[1 + len(turn.taught) :]) | {r.memory_id: r for r in taught}
     known |= await neighbours.linked(io, facts, taught)
-    change = Change(owner_of(turn), now, rules.policy, counter(versions[facts]))
+    change = Change(owner_of(turn), now, rules.policy, counter(versions[facts], known.values()))
     written = _take_back(turn, known, change) if taught else {}
     operations = []
     for candidate in turn.candidates:
@@ -109,10 +110,13 @@ def _done(turn: Turn, operations: list[Operation]) -> Turn:
     return turn.change(status="done", operations=tuple(operations), messages=messages, taught=())
 
 
-def counter(version: int) -> Callable[[], int]:
-    """Sequence numbers for the records of one commit on a namespace that was read at this version."""
-    # A commit raises the version by the number of items it writes, so these numbers are never given twice.
-    numbers = iter(range(version + 1, version + 1_000_000))
+def counter(version: int, known: Iterable[MemoryRecord]) -> Callable[[], int]:
+    """Sequence numbers for the records of one commit on a namespace that was read at this version.
+
+    A commit raises the version by the number of items it writes, so none is given twice; and none is below a known
+    record's, whose number may come from another store.
+    """
+    numbers = itertools.count(max([version, *(r.seq for r in known)]) + 1)
     return lambda: next(numbers)
 
 
