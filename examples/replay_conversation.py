@@ -11,6 +11,7 @@ the time of that turn, so the graph's own nodes learn and forget in the conversa
 import argparse
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -40,6 +41,22 @@ QUESTIONS = (
     "Where do they live?",
     "Who belongs to their family, and what pets do they have?",
 )
+
+
+def build_graph(model: "RecordedModel", memory: Memory) -> Any:
+    """recall → model → remember, with a checkpointer: the graph an application would have."""
+
+    def call_model(state: MemoryState) -> dict[str, Any]:
+        return {"messages": model.invoke(prompt_with_memories(state, system=SYSTEM))}
+
+    graph = StateGraph(MemoryState)
+    graph.add_node("recall", recall_node(memory))
+    graph.add_node("model", call_model)
+    graph.add_node("remember", remember_node(memory))
+    graph.add_edge(START, "recall")
+    graph.add_edge("recall", "model")
+    graph.add_edge("model", "remember")
+    return graph.compile(checkpointer=InMemorySaver())
 
 
 # ---------------------------------------------------------------- the replay
@@ -74,22 +91,6 @@ class Turn:
     before: tuple[Said, ...]
     human: Said
     replies: tuple[Said, ...]
-
-
-def build_graph(model: RecordedModel, memory: Memory) -> Any:
-    """recall → model → remember, with a checkpointer: the graph an application would have."""
-
-    def call_model(state: MemoryState) -> dict[str, Any]:
-        return {"messages": model.invoke(prompt_with_memories(state, system=SYSTEM))}
-
-    graph = StateGraph(MemoryState)
-    graph.add_node("recall", recall_node(memory))
-    graph.add_node("model", call_model)
-    graph.add_node("remember", remember_node(memory))
-    graph.add_edge(START, "recall")
-    graph.add_edge("recall", "model")
-    graph.add_edge("model", "remember")
-    return graph.compile(checkpointer=InMemorySaver())
 
 
 def turns_of(conversation: Conversation, speaker: str) -> Iterator[Turn]:
@@ -192,18 +193,22 @@ def run(options: argparse.Namespace, console: Console) -> None:
     """Read, replay, report."""
     conversation = choose(read(options.file), options.user, options.sample)
     turns = list(turns_of(conversation, conversation.voice_of(options.user) or ""))
-    failures: list[str] = []
+    events: Counter[str] = Counter()
     clock = ReplayClock()
+
+    def on_event(event: str, data: dict[str, Any]) -> None:
+        events.update([o.action for o in data["operations"]] if event == "learnt" else [event])
+
     with ExitStack() as stack:
         file = options.db or Path(stack.enter_context(tempfile.TemporaryDirectory())) / "memory.db"
-        memory = stack.enter_context(Memory(file, clock=clock, on_event=lambda name, _: failures.append(name)))
+        memory = stack.enter_context(Memory(file, clock=clock, on_event=on_event))
         console.print(Text(_introduction(conversation, options.user, turns)))
         started = perf_counter()
         with _progress(console) as progress:
             replay(turns, memory, clock, options.user, progress)
         console.print(f"Replayed {len(turns)} turns in {perf_counter() - started:.1f} s.")
-        if failures:
-            console.print(f"{len(failures)} problems on the way: {', '.join(sorted(set(failures)))}", style="red")
+        counts = ", ".join(f"{n} {event}" for event, n in events.most_common()) or "nothing learnt"
+        console.print(f"On the way: {counts}.", style="red" if any("failed" in event for event in events) else "")
         show_remembered(console, memory, options.user)
         show_superseded(console, memory, options.user)
         show_answers(console, memory, options.user, options.ask or QUESTIONS)
@@ -239,14 +244,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     console = Console(highlight=False)
     try:
         run(options, console)
-    except Malformed as error:
-        print(f"{options.file}: {error}", file=sys.stderr)
-        return 2
     except OSError as error:
         print(f"{error.filename or options.file}: {error.strerror or error}", file=sys.stderr)
         return 2
-    except MemoryAdapterError as error:
-        print(f"{options.db or options.file}: {error}", file=sys.stderr)
+    except (Malformed, MemoryAdapterError) as error:
+        where = options.file if isinstance(error, Malformed) else options.db
+        print(f"{where or options.file}: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130

@@ -13,15 +13,13 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-from langchain_core.callbacks import BaseCallbackHandler, CallbackManagerForLLMRun
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.language_models import BaseChatModel, SimpleChatModel
+from langchain_core.messages import BaseMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from rich.console import Console
@@ -32,25 +30,10 @@ from rich.text import Text
 from langmem_adapter import Memory
 from langmem_adapter.errors import MemoryAdapterError
 from langmem_adapter.langgraph import MemoryState, prompt_with_memories, recall_node, remember_node
-from langmem_adapter.records import MemoryRecord, Operation, SourceType
+from langmem_adapter.records import MemoryRecord
 
+console = Console(highlight=False)
 SYSTEM = "You are a travel concierge. Be brief, and use what you know about the user."
-
-STORY: tuple[tuple[str, SourceType, str], ...] = (
-    ("s1", "user_implicit", "Hi! I'm a vegetarian. Please call me Ada, and I prefer the aisle seat."),
-    ("s2", "user_implicit", "As I said, I'm vegetarian."),
-    ("s3", "user_explicit", "I've started eating fish again."),
-)
-LUNCH = "What should we order for lunch?"
-FLIGHT = "Please book me a seat on the flight."
-QUERIES = (
-    "any dietary restrictions I should know about?",
-    "what seat should I book on the flight?",
-    "what should we order for lunch?",
-)
-
-
-# ---------------------------------------------------------------- the graph
 
 
 def build_graph(model: BaseChatModel, memory: Memory) -> Any:
@@ -69,35 +52,48 @@ def build_graph(model: BaseChatModel, memory: Memory) -> Any:
     return graph.compile(checkpointer=InMemorySaver())
 
 
-def ask(graph: Any, text: str, *, user_id: str, thread_id: str, remember: bool = True, **config: Any) -> str:
-    """One turn through the graph: what the concierge answers. `remember=False` answers without learning."""
-    configurable = {"user_id": user_id, "thread_id": thread_id, "remember": remember}
-    state = graph.invoke({"messages": [HumanMessage(text)]}, {"configurable": configurable, **config})
-    return str(state["messages"][-1].text)
+def ask(graph: Any, text: str, *, user_id: str, thread_id: str, **configurable: Any) -> None:
+    """One turn through the graph. The answer is shown as soon as it is there; then the turn is learnt from."""
+    config = {"configurable": {"user_id": user_id, "thread_id": thread_id, **configurable}}
+    for step in graph.stream({"messages": [HumanMessage(text)]}, config, stream_mode="updates"):
+        if "model" in step:
+            line("concierge", step["model"]["messages"][-1].text)
 
 
-class Concierge(BaseChatModel):
+def open_memory(file: Path) -> Memory:
+    """The memory in this file; it tells on the screen what it learnt from a turn, and what went wrong."""
+    confidence: dict[str, float] = {}  # as it was last shown
+
+    def on_event(event: str, data: dict[str, Any]) -> None:
+        if event != "learnt":
+            console.print(Text(f"   {event}: {data}", style="red"))
+            return
+        for o in data["operations"]:
+            record = memory.get(o.memory_id, user_id=data["user_id"]) if o.memory_id else None
+            change = ""
+            if record is not None:
+                old, new = confidence.get(record.memory_id, record.confidence), record.confidence
+                change = f"{new:.2f}" if old == new else f"{old:.2f} → {new:.2f}"
+                confidence[record.memory_id] = new
+            console.print(Text(f"   {o.action:<7} {change:<12} {o.content}", style="green"))
+
+    memory = Memory(file, on_event=on_event)
+    return memory
+
+
+# ---------------------------------------------------------------- the scripted model
+
+
+class Concierge(SimpleChatModel):
     """A scripted chat model: it answers from its system message and the last thing the user said."""
 
     @property
     def _llm_type(self) -> str:
         return "scripted-concierge"
 
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        known = _memory_lines(messages[0].text if messages[0].type == "system" else "")
-        answer = _greeting(known) + _answer(messages[-1].text.lower(), known)
-        return ChatResult(generations=[ChatGeneration(message=AIMessage(answer))])
-
-
-def _memory_lines(system: str) -> list[str]:
-    """The memories in a system message, one text each, without their confidence."""
-    return re.findall(r"^- \[confidence: [^\]]*\] (.*)$", system, re.MULTILINE)
+    def _call(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> str:
+        known = re.findall(r"^- \[confidence: [^\]]*\] (.*)$", messages[0].text, re.MULTILINE)
+        return _greeting(known) + _answer(messages[-1].text.lower(), known)
 
 
 def _greeting(known: list[str]) -> str:
@@ -108,9 +104,9 @@ def _greeting(known: list[str]) -> str:
 def _answer(question: str, known: list[str]) -> str:
     if re.search(r"\b(lunch|dinner|eat|order|restaurant|menu)\b", question):
         return _dish([text for text in known if re.search(r"fish|vegetarian|vegan", text)])
-    if re.search(r"\b(seat|flight|fly|book)\b", question):
+    if re.search(r"\b(flight|fly|book)\b|\bseat\b.*\?", question):
         return _seat("\n".join(known))
-    return "all right. I can suggest a dish and book your flights."
+    return "noted. Shall I suggest a dish, or book a flight?"
 
 
 def _dish(diet: list[str]) -> str:
@@ -130,85 +126,55 @@ def _seat(known: str) -> str:
 
 # ---------------------------------------------------------------- the story
 
+LUNCH = "What should we order for lunch?"
+FLIGHT = "Please book me a seat on the flight."
+STORY = (  # the thread, what her words amount to, and what she says
+    ("s1", "user_implicit", ("Hi! I'm a vegetarian. Please call me Ada, and I prefer the aisle seat.", LUNCH)),
+    ("s2", "user_implicit", ("As I said, I'm vegetarian.", LUNCH)),
+    ("s3", "user_explicit", ("I've started eating fish again.", LUNCH, FLIGHT)),
+)
+QUERIES = (
+    "any dietary restrictions I should know about?",
+    "what seat should I book on the flight?",
+    "what should we order for lunch?",
+)
 
-class Overheard(BaseCallbackHandler):
-    """Keeps the system message that the model was given, whichever model it is."""
 
-    def __init__(self) -> None:
-        self.system = ""
-
-    def on_chat_model_start(self, serialized: dict[str, Any], messages: list[list[BaseMessage]], **kwargs: Any) -> None:
-        """Called by LangChain with the model's real input."""
-        # The block of memories is a content block of its own.
-        self.system = "\n\n".join(block["text"] for block in messages[0][0].content_blocks if block["type"] == "text")
-
-
-def tell_story(console: Console, graph: Any, memory: Memory) -> None:
+def tell_story(graph: Any, memory: Memory) -> None:
     """Three sessions, and then everything that can be seen of what was learnt."""
-    user = new_guest(console, memory)
-    learn_three_sessions(console, graph, memory, user)
-    show_state(console, memory, user)
-    show_retrieval(console, memory, user)
-    show_isolation(console, graph, memory, user)
-    show_block(console, graph, user)
-    show_why(console, memory, user)
-    revoke_first_session(console, graph, memory, user)
-    console.print("\nNow you: run it again with --chat. There the graph's own remember node learns from you.")
+    user = new_guest(memory)
+    show_sessions(graph, user)
+    show_state(memory, user)
+    show_retrieval(memory, user)
+    show_isolation(graph, memory)
+    show_block(graph, user)
+    show_why(memory, user)
+    show_forgetting(graph, memory, user)
+    console.print("\nNow you: run it again with --chat.")
 
 
-def new_guest(console: Console, memory: Memory) -> str:
+def new_guest(memory: Memory) -> str:
     """A user id that this file has not met: the story is only true the first time it is told to a user."""
-    user, n = "ada", 1
-    while memory.get_all(user_id=user, status="all"):
-        user, n = f"ada-{n + 1}", n + 1
-    if n > 1:
+    names = ("ada" if n == 1 else f"ada-{n}" for n in count(1))
+    user = next(name for name in names if not memory.get_all(user_id=name, status="all"))
+    if user != "ada":
         console.print(f"This file knows Ada from an earlier run; today she checks in as {user!r}.\n", markup=False)
     return user
 
 
-def learn_three_sessions(console: Console, graph: Any, memory: Memory, user: str) -> None:
-    """Each session: what she says, what is learnt from it, and what the concierge then recommends."""
-    heading(console, "1  Three sessions")
-    console.print(
-        "The script states how sure each session is (source_type=…) and so learns by memory.add; left alone, the "
-        'rules would take "I\'m a vegetarian" for what it is: explicit, 0.90. The graph answers, in a new thread each '
-        "time, and learns nothing here.",
-        style="dim",
-    )
-    for session, source_type, text in STORY:
+def show_sessions(graph: Any, user: str) -> None:
+    """Each line is one run of the graph; no session sees the messages of another."""
+    heading("1  Three sessions")
+    for session, source_type, lines in STORY:
         console.print(f"\nSession {session} [dim]({source_type})[/dim]")
-        line(console, "Ada", text)
-        before = confidences(memory, user)
-        operations = memory.add(text, user_id=user, session_id=session, source_type=source_type)
-        show_operations(console, operations, before, confidences(memory, user))
-        dialogue(console, graph, user, f"after-{session}", LUNCH)
-    dialogue(console, graph, user, "flight", FLIGHT)
+        for text in lines:
+            line("Ada", text)
+            ask(graph, text, user_id=user, thread_id=session, source_type=source_type)
 
 
-def dialogue(console: Console, graph: Any, user: str, thread: str, question: str) -> None:
-    """A question and its answer in a thread of its own, so that only memory can carry anything over."""
-    line(console, "Ada", question)
-    line(console, "concierge", ask(graph, question, user_id=user, thread_id=thread, remember=False))
-
-
-def confidences(memory: Memory, user: str) -> dict[str, float]:
-    """Confidence by memory id."""
-    return {r.memory_id: r.confidence for r in memory.get_all(user_id=user, status="all")}
-
-
-def show_operations(
-    console: Console, operations: Sequence[Operation], before: dict[str, float], after: dict[str, float]
-) -> None:
-    """What was decided about each fact found, and the confidence it left."""
-    for o in operations:
-        old, new = before.get(o.memory_id or ""), after.get(o.memory_id or "")
-        change = "" if new is None else f"{new:.2f}" if old in (None, new) else f"{old:.2f} → {new:.2f}"
-        console.print(Text(f"   {o.action:<7} {change:<12} {o.content}", style="green"))
-
-
-def show_state(console: Console, memory: Memory, user: str) -> None:
+def show_state(memory: Memory, user: str) -> None:
     """Every record, and the history of those that no longer hold."""
-    heading(console, "2  What is stored")
+    heading("2  What is stored")
     records = memory.get_all(user_id=user, status="all")
     console.print(records_table(records))
     for r in records:
@@ -235,9 +201,9 @@ def records_table(records: Sequence[MemoryRecord]) -> Table:
     return table
 
 
-def show_retrieval(console: Console, memory: Memory, user: str) -> None:
+def show_retrieval(memory: Memory, user: str) -> None:
     """The scores of every active record for three queries."""
-    heading(console, "3  Retrieval")
+    heading("3  Retrieval")
     console.print("score = 0.6 relevance + 0.25 recency + 0.15 importance; here by vectors alone", style="dim")
     for query in QUERIES:
         console.print(Text(f"? {query}"))
@@ -245,41 +211,53 @@ def show_retrieval(console: Console, memory: Memory, user: str) -> None:
             console.print(Text(f"   {hit.score:.3f}  {hit.record.content}", style="green"))
 
 
-def show_isolation(console: Console, graph: Any, memory: Memory, user: str) -> None:
+def show_isolation(graph: Any, memory: Memory) -> None:
     """Another user asks the same, and finds nothing."""
-    heading(console, "4  Another user")
+    heading("4  Another user")
     other = "stranger"
     console.print(f"What a search finds for {other!r}: {memory.search(LUNCH, user_id=other)}", markup=False)
-    line(console, other, LUNCH)
-    line(console, "concierge", ask(graph, LUNCH, user_id=other, thread_id="other", remember=False))
+    line(other, LUNCH)
+    ask(graph, LUNCH, user_id=other, thread_id="other")
 
 
-def show_block(console: Console, graph: Any, user: str) -> None:
+class Overheard(BaseCallbackHandler):
+    """Keeps the system message that the model was given, whichever model it is."""
+
+    system = ""
+
+    def on_chat_model_start(self, serialized: dict[str, Any], messages: list[list[BaseMessage]], **kwargs: Any) -> None:
+        """Called by LangChain with the model's real input; the memories are a content block of their own."""
+        self.system = "\n\n".join(block["text"] for block in messages[0][0].content_blocks if block["type"] == "text")
+
+
+def show_block(graph: Any, user: str) -> None:
     """The system message as the model received it."""
-    heading(console, "5  The system message, overheard at the model's door")
+    heading("5  The system message, overheard at the model's door")
     overheard = Overheard()
-    ask(graph, LUNCH, user_id=user, thread_id="overheard", remember=False, callbacks=[overheard])
+    config = {"configurable": {"user_id": user, "thread_id": "overheard"}, "callbacks": [overheard]}
+    graph.invoke({"messages": [HumanMessage(LUNCH)]}, config)
     console.print(Panel(Text(overheard.system)))
 
 
-def show_why(console: Console, memory: Memory, user: str) -> None:
+def show_why(memory: Memory, user: str) -> None:
     """Why it believes what it believes about her diet."""
-    heading(console, "6  Why?")
+    heading("6  Why?")
     for record in memory.get_all(user_id=user, topic="diet"):
         console.print(Text(str(memory.why(record.memory_id, user_id=user))))
 
 
-def revoke_first_session(console: Console, graph: Any, memory: Memory, user: str) -> None:
+def show_forgetting(graph: Any, memory: Memory, user: str) -> None:
     """The first session is withdrawn: what rested on it alone is gone."""
-    heading(console, '7  "Forget our first conversation"')
-    show_receipt(console, memory, user, "s1")
+    heading('7  "Forget our first conversation"')
+    show_receipt(memory, user, "s1")
     console.print("What is left:")
     console.print(records_table(memory.get_all(user_id=user, status="all")))
-    dialogue(console, graph, user, "after-forgetting", FLIGHT)
-    dialogue(console, graph, user, "after-forgetting", LUNCH)
+    for text in (FLIGHT, LUNCH):
+        line("Ada", text)
+        ask(graph, text, user_id=user, thread_id="s4")
 
 
-def show_receipt(console: Console, memory: Memory, user: str, source: str) -> None:
+def show_receipt(memory: Memory, user: str, source: str) -> None:
     """Forget a source, and say what was reached."""
     receipt = memory.forget_source(source, user_id=user)
     console.print(Text(f"{len(receipt.erased)} erased, {len(receipt.flagged)} kept because of other sources"))
@@ -287,13 +265,13 @@ def show_receipt(console: Console, memory: Memory, user: str, source: str) -> No
         console.print(Text(f"   {place.state:<13} {place.count:>2}  {place.name}  {place.note}".rstrip(), style="dim"))
 
 
-def heading(console: Console, title: str) -> None:
+def heading(title: str) -> None:
     """A section title."""
     console.print()
     console.rule(Text(title, style="bold"), align="left")
 
 
-def line(console: Console, who: str, text: str) -> None:
+def line(who: str, text: str) -> None:
     """A line of dialogue; the concierge's words begin with a capital letter."""
     style = "bold cyan" if who == "concierge" else "bold"
     console.print(Text.assemble((f"{who}: ", style), text[:1].upper() + text[1:]))
@@ -304,29 +282,23 @@ def line(console: Console, who: str, text: str) -> None:
 HELP = "/memories  /why ID  /forget SOURCE  /quit"
 
 
-def chat(console: Console, graph: Any, memory: Memory, user: str) -> None:
-    """Talk to the concierge; after each turn it says what it remembered."""
-    thread = new_thread(memory, user)
+def chat(graph: Any, memory: Memory, user: str) -> None:
+    """Talk to the concierge; what it learns from a line stands below its answer."""
+    records = memory.get_all(user_id=user, status="all")
+    used = {source.source_id for record in records for source in record.sources}
+    thread = next(name for n in count(1) if (name := f"chat-{n}") not in used)  # also what /forget takes
     console.print(f"You are {user!r}, this thread is {thread!r}.\n{HELP}", markup=False)
-    for typed in typed_lines(console):
+    for typed in typed_lines():
         if typed in ("/quit", "/exit"):
             break
         if typed.startswith("/"):
-            obey(console, memory, user, typed)
-            continue
-        before = snapshot(memory, user)
-        line(console, "concierge", ask(graph, typed, user_id=user, thread_id=thread))
-        show_changes(console, before, snapshot(memory, user))
+            obey(memory, user, typed)
+        else:
+            ask(graph, typed, user_id=user, thread_id=thread)
     console.print("Goodbye.")
 
 
-def new_thread(memory: Memory, user: str) -> str:
-    """A thread id that no memory of the user came from; it is also the source that /forget takes."""
-    used = {source.source_id for record in snapshot(memory, user).values() for source in record.sources}
-    return next(name for n in count(1) if (name := f"chat-{n}") not in used)
-
-
-def typed_lines(console: Console) -> Iterator[str]:
+def typed_lines() -> Iterator[str]:
     """What is typed, or piped in, until it ends."""
     while True:
         try:
@@ -340,30 +312,7 @@ def typed_lines(console: Console) -> Iterator[str]:
             yield typed
 
 
-def snapshot(memory: Memory, user: str) -> dict[str, MemoryRecord]:
-    """Every record by id."""
-    return {r.memory_id: r for r in memory.get_all(user_id=user, status="all")}
-
-
-def show_changes(console: Console, before: dict[str, MemoryRecord], after: dict[str, MemoryRecord]) -> None:
-    """What a turn changed in memory."""
-    changes = [(word, r) for i, r in after.items() if (word := change_of(before.get(i), r))]
-    for word, r in changes:
-        console.print(Text(f"   ({word}: {r.content} {r.confidence:.2f})", style="green"))
-    if not changes:
-        console.print("   (nothing new to remember)", style="dim")
-
-
-def change_of(old: MemoryRecord | None, new: MemoryRecord) -> str | None:
-    """In a word, what became of a memory; None if nothing did."""
-    if old is None:
-        return "remembered" if new.status == "active" else new.status
-    if old.status != new.status:
-        return "believed again" if new.status == "active" else f"now {new.status}"
-    return "confirmed" if old.confirmed_at != new.confirmed_at else None
-
-
-def obey(console: Console, memory: Memory, user: str, typed: str) -> None:
+def obey(memory: Memory, user: str, typed: str) -> None:
     """A command of the conversation."""
     command, _, argument = typed.partition(" ")
     argument = argument.strip()
@@ -371,14 +320,14 @@ def obey(console: Console, memory: Memory, user: str, typed: str) -> None:
         records = memory.get_all(user_id=user, status="all")
         console.print(records_table(records) if records else "I remember nothing about you yet.")
     elif command == "/why" and argument:
-        explain(console, memory, user, argument)
+        explain(memory, user, argument)
     elif command == "/forget" and argument:
-        show_receipt(console, memory, user, argument)
+        show_receipt(memory, user, argument)
     else:
         console.print(HELP, markup=False)
 
 
-def explain(console: Console, memory: Memory, user: str, start: str) -> None:
+def explain(memory: Memory, user: str, start: str) -> None:
     """Why the memory whose id begins like this is believed."""
     found = [r for r in memory.get_all(user_id=user, status="all") if r.memory_id.startswith(start)]
     if len(found) != 1:
@@ -390,31 +339,14 @@ def explain(console: Console, memory: Memory, user: str, start: str) -> None:
 # ---------------------------------------------------------------- the command line
 
 
-class Unusable(Exception):
-    """The model that was asked for cannot be used; the message is one line."""
-
-
 def load_model(name: str | None) -> BaseChatModel:
-    """The scripted concierge, or any model LangChain knows, tried once so that a missing key shows here."""
+    """The scripted concierge, or any model LangChain knows."""
     if name is None:
         return Concierge()
-    try:
-        from langchain.chat_models import init_chat_model
+    from langchain.chat_models import init_chat_model
 
-        model: BaseChatModel = init_chat_model(name)
-        model.invoke("Say hello.")
-    except Exception as error:  # each provider has its own errors, and all mean the same here
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
-        hint = "It needs the provider's package (as in: pip install langchain-openai), an API key, and the network."
-        raise Unusable(f"cannot use --model {name!r} ({reason}). {hint}") from error
+    model: BaseChatModel = init_chat_model(name)
     return model
-
-
-@contextmanager
-def open_memory(db: Path | None) -> Iterator[Memory]:
-    """A memory in this file, or in a temporary one that is removed at the end."""
-    with tempfile.TemporaryDirectory() as folder, Memory(db or Path(folder) / "memory.db") as memory:
-        yield memory
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -433,21 +365,32 @@ def main(argv: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal that lacks a character shows "?"
     options = parse(argv)
-    console = Console(highlight=False)
     try:
         model = load_model(options.model)
-        with open_memory(options.db) as memory:
+        with tempfile.TemporaryDirectory() as folder, open_memory(options.db or Path(folder, "memory.db")) as memory:
             graph = build_graph(model, memory)
             if options.chat:
-                chat(console, graph, memory, options.user)
+                chat(graph, memory, options.user)
             else:
-                tell_story(console, graph, memory)
-    except (Unusable, MemoryAdapterError, OSError) as error:
-        print(f"travel_concierge: {error}", file=sys.stderr)
-        return 2
+                tell_story(graph, memory)
+    except (MemoryAdapterError, OSError) as error:
+        return complain(str(error))
     except KeyboardInterrupt:
         return 130
+    except Exception as error:
+        if options.model is None:
+            raise
+        # Each provider has its own errors, at the start and in the middle of a run; they all mean the same here.
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        hint = "It needs the provider's package (as in: pip install langchain-openai), an API key, and the network."
+        return complain(f"cannot use --model {options.model!r} ({reason}). {hint}")
     return 0
+
+
+def complain(problem: str) -> int:
+    """One line on stderr, and the exit code that goes with it."""
+    print(f"travel_concierge: {problem}", file=sys.stderr)
+    return 2
 
 
 if __name__ == "__main__":

@@ -2,10 +2,13 @@
 
 import importlib
 import importlib.util
+import json
 import os
 import re
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +36,12 @@ def story(concierge: Any, capsys: pytest.CaptureFixture[str]) -> str:
 
 def chat(typed: str, *options: str) -> subprocess.CompletedProcess[str]:
     """The example with --chat, its input piped in."""
-    command = [sys.executable, str(EXAMPLES / "travel_concierge.py"), "--chat", *options]
+    return run(typed, "--chat", *options)
+
+
+def run(typed: str, *options: str) -> subprocess.CompletedProcess[str]:
+    """The example as a process of its own."""
+    command = [sys.executable, str(EXAMPLES / "travel_concierge.py"), *options]
     environment = {**os.environ, "COLUMNS": "80", "PYTHONIOENCODING": "utf-8"}
     return subprocess.run(
         command, input=typed, capture_output=True, encoding="utf-8", env=environment, timeout=120, check=False
@@ -57,15 +65,31 @@ def test_the_story_decides_as_the_design_says(story: str) -> None:
 
 
 def test_the_tuna_is_recommended_only_once_the_diet_changed(story: str) -> None:
-    """Every answer in order: two risottos, the tuna, the seat, a stranger, and what forgetting leaves."""
+    """Every answer in order: three sessions, a stranger, and what forgetting leaves."""
     assert answers(story) == [
+        "Noted. Shall I suggest a dish, or book a flight?",
         "Ada, I recommend the mushroom risotto: no meat and no fish in it.",
+        "Ada, noted. Shall I suggest a dish, or book a flight?",
         "Ada, I recommend the mushroom risotto: no meat and no fish in it.",
+        "Ada, noted. Shall I suggest a dish, or book a flight?",
         "Ada, I recommend the grilled tuna: you eat fish.",
         "Ada, I have booked the aisle seat.",
         "I recommend the mushroom risotto: I don't know yet what you eat.",
         "Window or aisle? I don't know which you prefer.",
         "I recommend the grilled tuna: you eat fish.",
+    ]
+
+
+def test_the_three_sessions_are_learnt_through_the_graph(
+    concierge: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each thread is the source of what was said in it, as explicit as the run said it was; questions teach nothing."""
+    assert concierge.main(["--db", str(tmp_path / "memory.db")]) == 0
+    with Memory(tmp_path / "memory.db") as memory:
+        [fish] = memory.get_all(user_id="ada")
+    assert [(s.source_id, s.source_type, s.role) for s in fish.sources] == [
+        ("s2", "user_implicit", "lineage"),
+        ("s3", "user_explicit", "support"),
     ]
 
 
@@ -116,9 +140,11 @@ def test_a_conversation_is_learnt_from_and_carried_over(tmp_path: Path) -> None:
     typed = "I'm a vegetarian.\nPlease call me Ada.\nWhat should we order for lunch?\nI've started eating fish again.\n"
     first = chat(typed + "/quit\nnot read\n", "--db", file)
     assert (first.returncode, first.stderr) == (0, "")
-    assert "   (remembered: The user follows a vegetarian diet. 0.90)" in first.stdout
-    assert "   (now superseded: The user follows a vegetarian diet. 0.90)" in first.stdout
-    assert "   (nothing new to remember)" in first.stdout  # the question
+    assert re.findall(r"^   ([A-Z]+ .*)$", first.stdout, re.MULTILINE) == [  # nothing from the question
+        "CREATE  0.90         The user follows a vegetarian diet.",
+        "CREATE  0.90         The user goes by Ada.",
+        "UPDATE  0.90         The user eats fish again.",
+    ]
     assert "not read" not in first.stdout
     assert answers(first.stdout)[2] == "Ada, I recommend the mushroom risotto: no meat and no fish in it."
 
@@ -160,6 +186,47 @@ def test_a_model_without_its_key_gives_one_line(
     assert len(err.splitlines()) == 1
     assert "cannot use --model 'openai:gpt-4o-mini'" in err
     assert "OPENAI_API_KEY" in err
+
+
+class ExpiringKey(BaseHTTPRequestHandler):
+    """An OpenAI-like server that answers once, and then no longer accepts the key."""
+
+    calls = 0
+
+    def do_POST(self) -> None:
+        type(self).calls += 1
+        message = {"role": "assistant", "content": "Welcome, traveller!"}
+        body = {"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": [{"message": message}]}
+        answer = body if self.calls == 1 else {"error": {"message": "Your key\nhas expired."}}
+        data = json.dumps(answer).encode()
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200 if self.calls == 1 else 401)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing on the screen."""
+
+
+@pytest.mark.parametrize("chatting", [False, True])
+def test_a_model_that_fails_in_the_middle_gives_one_line(chatting: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the story and in a conversation: what was said stays on the screen, then exit code 2 and a hint."""
+    monkeypatch.setattr(ExpiringKey, "calls", 0)
+    with HTTPServer(("127.0.0.1", 0), ExpiringKey) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{server.server_port}/v1")
+        monkeypatch.setenv("OPENAI_API_KEY", "k")
+        told = run("I'm a vegetarian.\nlunch?\nnot read\n", "--model", "openai:m", *(["--chat"] if chatting else []))
+        server.shutdown()
+    assert answers(told.stdout) == ["Welcome, traveller!"]
+    assert "CREATE" in told.stdout
+    assert "not read" not in told.stdout
+    assert told.returncode == 2
+    assert len(told.stderr.splitlines()) == 1
+    assert told.stderr.startswith("travel_concierge: cannot use --model 'openai:m' (")
+    assert "Your key has expired." in told.stderr.replace("\\n", " ")
 
 
 @pytest.mark.skipif(importlib.util.find_spec("langchain_cohere") is not None, reason="the package is installed")
