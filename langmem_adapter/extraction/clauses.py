@@ -9,9 +9,13 @@ from dataclasses import dataclass
 
 from langmem_adapter.extraction import flags
 from langmem_adapter.extraction.masking import FAKE_ROLE, mask
+from langmem_adapter.text import one_line
 
 MAX_CLAUSE = 400
 """Longer runs without any boundary are not read: no atomic fact needs them."""
+
+MAX_SENTENCE = 2_000
+"""Text without a full stop is cut here, so that no pattern sees more."""
 
 
 @dataclass(frozen=True)
@@ -50,13 +54,14 @@ _VERB = (
     r"love|like|hate|enjoy|prefer|dislike|live|work|use|can't\s+stand|don't|never|always|am|speak"
     r"|drive|play|study|have|drink|eat"
 )
+# Every alternative begins with a mark or a word, never with a run of spaces: that would be quadratic.
 _BOUNDARY = re.compile(
-    r"\s*[;()]\s*|\s+[-–—]+\s+|\s*(?:--|—)\s*|:\s+"
-    rf"|,?\s+(?:but|yet|because|although|though|whereas|however|while|except\s+that)\b,?\s+(?:now\s+)?"
-    rf"|,?\s+(?:so|since|as|given\s+that|given|seeing\s+as)\s+(?=(?:{_SUBJECT}|call\s+me|what|can|do|is"
-    r"|let|\w+\s+is\s+right)\b)"
-    rf"|,?\s+(?:and|then|or|plus)\s+(?=(?:also\s+|now\s+|then\s+)?(?:{_SUBJECT}|call\s+me\b|keep\b|answer\b|reply\b))"
-    rf"|(?<!live),?\s+and\s+(?=(?:{_VERB})\s)"
+    r"[;()]|--|—|(?<=\s)[-–](?=\s)|:\s"
+    r"|(?<=\s)(?:but|yet|because|although|though|whereas|however|while|except\s+that)\b,?\s"
+    rf"|(?<=\s)(?:so|since|as|given\s+that|given|seeing\s+as)\s+(?=(?:{_SUBJECT}|call\s+me|what|can|do"
+    r"|is|let|\w+\s+is\s+right)\b)"
+    rf"|(?<=\s)(?:and|then|or|plus)\s+(?=(?:also\s+|now\s+|then\s+)?(?:{_SUBJECT}|call\s+me\b|keep\b|answer\b|reply\b))"
+    rf"|(?<=\s)(?<!\blive\s)and\s+(?=(?:{_VERB})\s)"
     rf"|,\s+(?=(?:{_SUBJECT}|{_QUESTION}|now\b|not\b|no\b|never\b|if\b|unless\b|says?\b|said\b"
     r"|thanks?\b|especially\b|including\b))"
     r"|,\s+(?:then|and|so|or)\s+(?=(?:then|obey|ignore|forward|send|delete|call|run|always|never)\b)",
@@ -114,7 +119,7 @@ def clauses(text: str, *, offset: int = 0) -> Iterator[Clause]:
         spans = [(start, cut)] if cut == end else [(start, cut), (cut, end)]
         for a, b in spans:
             extra = frozenset({"fake_role"}) if a >= fake_at else frozenset()
-            sentence = masked[a:b]
+            sentence = one_line(masked[a:b])
             carried |= flags.opens(sentence)
             own = flags.of_sentence(sentence) | carried | extra | ({"sarcasm"} if taken_back else frozenset())
             yield from _clauses_of(masked, a, b, own, offset)
@@ -125,15 +130,25 @@ def _sentences(masked: str) -> Iterator[tuple[int, int]]:
     for match in _END.finditer(masked):
         if match[0][0] == "." and _ABBREVIATION.search(masked[max(at, match.start() - 8) : match.start()]):
             continue
-        if masked[at : match.start()].strip():
-            yield at, match.end()
+        yield from _short(masked, at, match.end())
         at = match.end()
-    if masked[at:].strip():
-        yield at, len(masked)
+    yield from _short(masked, at, len(masked))
+
+
+def _short(masked: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    while end - start > MAX_SENTENCE:
+        cut = masked.rfind(" ", start + MAX_SENTENCE // 2, start + MAX_SENTENCE)
+        cut = cut if cut > 0 else start + MAX_SENTENCE
+        if masked[start:cut].strip():
+            yield start, cut
+        start = cut
+    if masked[start:end].strip():
+        yield start, end
 
 
 def _clauses_of(masked: str, start: int, end: int, own: frozenset[str], offset: int) -> Iterator[Clause]:
     sentence = masked[start:end]
+    whole = one_line(sentence)
     subject, before = "", ""
     tainted: frozenset[str] = frozenset()
     for a, b, joined in _pieces(sentence):
@@ -143,11 +158,11 @@ def _clauses_of(masked: str, start: int, end: int, own: frozenset[str], offset: 
             continue
         at = start + a + piece.rindex(said)
         stop = at + len(said)
-        said, subject, foreign = _with_subject(said, subject)
-        found = flags.of_clause(piece, said, joined, sentence[b:])
+        said, subject, foreign = _with_subject(one_line(said), subject)
+        found = flags.of_clause(piece, said, joined, sentence[b : b + 40])
         tainted = flags.carried(tainted, piece, joined) | (found & flags.STICKY)
         everything = own | found | tainted | foreign
-        yield Clause(said, offset + at, offset + stop, everything, sentence, before, asked)
+        yield Clause(said, offset + at, offset + stop, everything, whole, before, asked)
         before = said
 
 
@@ -163,8 +178,8 @@ def _pieces(sentence: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _trim(sentence: str, a: int, b: int) -> tuple[int, int]:
-    piece = sentence[a:b]
-    return a + len(piece) - len(piece.lstrip()), b - (len(piece) - len(piece.rstrip()))
+    piece = sentence[a:b].rstrip(" \t\n,")
+    return a + len(piece) - len(piece.lstrip()), a + len(piece)
 
 
 def _led(piece: str) -> tuple[str, bool]:

@@ -76,7 +76,7 @@ _TAIL = re.compile(
     r"|again|tbh|btw|honestly|actually"
     r"|to\s+be\s+honest|already|by\s+the\s+way|because|cause|cos|since|when|whenever|while|whilst|so"
     r"|but|although|until|till|more\s+than"
-    r"|even|especially|including|such\s+as|for\s+(?:me|now|years|ages|a\s+while|\w+\s+(?:years?"
+    r"|even|especially|including|such\s+as|for\s+(?:me|now|the\s+next|years|ages|a\s+while|\w+\s+(?:years?"
     r"|months?|weeks?|days?))|or\s+so"
     r"|or\s+something|and\s+stuff|and\s+all\s+that|always|mostly|just|then|with\s+(?:my|the)\s+(?:kids"
     r"|family|friends|wife|husband)"
@@ -95,15 +95,17 @@ _DANGLING = re.compile(
     re.IGNORECASE,
 )
 _HOLLOW = re.compile(
-    r"(?:(?:an?|the|some|my|their|our|this|new|big|small|little|whole|good|great|exciting|cool|fun|other)\s+)*"
+    r"(?:(?:an?|the|some|my|their|our|this|new|big|two|three|few|several|small|little|whole|good|great"
+    r"|exciting|cool|fun|other)\s+)*"
     r"(?:ton|tons|lot|lots|bit|bunch|few|couple|while|thing|things|stuff|way|idea|feeling|moment|fact"
     r"|part|look|sound|vibe|vibes|result|"
-    r"project|projects|something|everything|one|ones|point|news|plan|question|message|time|day)(?:\s+"
+    r"project|projects|something|everything|one|ones|point|news|plan|question|message|time|day|theme"
+    r"|scenery|view|colou?rs?|design|photo|picture|shot)(?:\s+"
     r"(?:of\s+.*|here|there))?",
     re.IGNORECASE,
 )
 _VAGUE = re.compile(
-    r"(?:it|this|that|these|those|them|him|her|you|me|us|everything|anything|nothing|something|one"
+    r"(?:two|three|put|it|this|that|these|those|them|him|her|you|me|us|everything|anything|nothing|something|one"
     r"|ones|both|either|all|how|what|"
     r"when|where|who|why|if|so|more|most|here|there|then|not|very|too|your|yours|his|their|theirs"
     r"|hers|our|ours|each|every|another|"
@@ -140,6 +142,13 @@ _COMPOUND = re.compile(
     r"sour|seek|eggs|dogs|B|gravy|beans|peas|conquer|technology|order)\b)",
     re.IGNORECASE,
 )
+# "action and sci-fi movies": one noun for both.
+_SHARED = re.compile(
+    r"^[\w-]+\s+(?:movies|"
+    r"films|books|novels|music|games|flavou?rs|food|dishes|cuisine|songs|shows"
+    r"|wines?|cheese|clothes|cars|dogs|restaurants)$",
+    re.IGNORECASE,
+)
 _GERUND = re.compile(r"\w{2,}ing\b", re.IGNORECASE)
 _COMMA = re.compile(
     r"\s*,\s*(?:and\s+|or\s+|but\s+also\s+|also\s+)?|\s+(?:and|&|plus|as\s+well\s+as|nor|or)\s+(?:also\s+|my\s+)?",
@@ -172,13 +181,17 @@ def things(words: str, most: int = 5) -> list[str]:
     if "," in held and not re.search(r"\b(?:and|or|&|plus|nor)\b", held) and any(len(p.split()) > 2 for p in parts):
         parts = [] if re.search(r"(?:^|\s)(?:an?|the)\s+[\w-]+$", parts[0], re.IGNORECASE) else parts[:1]
     # "painting walls and doors" is one pastime, "painting and doors" two.
-    elif len(parts) > 1 and _GERUND.match(parts[0]) and " " in parts[0].strip() and not _GERUND.match(parts[1]):
+    elif (len(parts) > 1 and _GERUND.match(parts[0]) and " " in parts[0].strip() and not _GERUND.match(parts[1])) or (
+        len(parts) == 2 and " " not in parts[0].strip() and _SHARED.search(parts[1].strip())
+    ):
         parts = [words]
     found: list[str] = []
     for part in parts:
         item = thing(part.replace("\x01", " and "), most)
         if item is None:
             break
+        if item.casefold() in ("spending time", "making", "having", "getting"):
+            continue
         found.append(item)
         if tail_cut(part) != part.strip(" .!?,:;\"'*~"):
             break

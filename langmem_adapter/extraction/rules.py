@@ -4,6 +4,7 @@ A message is cut into clauses (`clauses`), sentences that may teach nothing are 
 first pattern (`patterns`) that matches a clause makes its candidates.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
@@ -22,6 +23,17 @@ WINDOW = 256 * 1024
 
 MAX_CANDIDATES = 50
 """Most candidates of one turn; the rest are counted as `too_many`."""
+
+_WORTH_READING = re.compile(
+    r"\b(?:i|i'm|im|i've|ive|me|my|we|our)\b|\bname's\b|\bis\s+(?:right|correct|it|accurate|what)\b"
+    r"|\bare\s+my\b|^(?:please|always|never|"
+    r"don't|do|dont|keep|be|stay|answer|reply|respond|use|write|no|avoid|stop|give|send|skip|leave"
+    r"|without|it's|it|this|that's|that|make|"
+    r"from|in|going|home|speak|talk|chat|explain|just|could|can|also|the\s+(?:whole|entire|team"
+    r"|company|group|office|name))\b",
+    re.IGNORECASE,
+)
+"""Most clauses of a long text speak of something else: one look spares them all patterns."""
 
 _EXCLUSIVE = frozenset(
     {"diet", "travel/seat", "identity/name", "identity/language", "home/location", "work/employer", "work/role"}
@@ -92,7 +104,7 @@ def _windows(text: str) -> Iterator[tuple[int, str]]:
 
 def _read(clause: Clause, refused: dict[str, str | None], dropped: Counter[str]) -> tuple[str | None, list[Candidate]]:
     """The candidates of a clause, and the reason that forbids them, if any."""
-    for rule in RULES:
+    for rule in RULES if _WORTH_READING.search(clause.said) else ():
         if candidates := list(_matched(rule, clause)):
             blocking = clause.flags - rule.tolerates
             if blocking:

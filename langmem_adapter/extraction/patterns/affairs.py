@@ -51,7 +51,7 @@ def _cannot(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
 
 
 def _project(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
-    what = thing(match["what"], 9)
+    what = thing(match["what"].split(",")[0], 9)
     if what and not _SMALL.search(what):
         verb = " ".join(match["verb"].casefold().split())
         yield fact(f"The user is {verb} {what}.", "project", what, "active", kind="project")
@@ -78,7 +78,7 @@ def _decided(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
         not what
         or MASK in what
         or len(what.split()) > 20
-        or re.search(r"\b(?:i|you|he|she|they|it|this|that)\b", what, re.IGNORECASE)
+        or re.search(r"\b(?:i|you|he|she|they|it|this|that|myself|ourselves)\b", what, re.IGNORECASE)
     ):
         return
     what = re.sub(r"\b(?:my|our)\b", "their", what, flags=re.IGNORECASE)
@@ -149,6 +149,7 @@ def _asked(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
     if (
         clause.asked
         and len(said.split()) >= 3
+        and not re.match(r"(?:i|we)\s+(?:was|were|had|did|told|said|asked|want|need|will)\b", said, re.IGNORECASE)
         and MASK not in said
         and not re.search(r"\b(?:you|your)\b", said, re.IGNORECASE)
     ):
@@ -226,7 +227,7 @@ RULES = (
         _decided,
     ),
     rule(
-        rf"{_WHO}\s+(?:just\s+|finally\s+|have\s+)*(?:chose|chosen|settled\s+on|went\s+with|picked)\s+"
+        rf"{_WHO}\s+(?:just\s+|finally\s+|have\s+)*(?:chose|chosen|settled\s+on|went\s+with|picked(?!\s+up))\s+"
         r"(?P<what>[^;:,]+)",
         _chose,
     ),

@@ -72,8 +72,8 @@ def _fan(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
 
 
 def _favourite(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
-    kind, what = thing(match["kind"], 3), thing(match["what"], 6)
-    if kind and what:
+    kind, what = " ".join(match["kind"].casefold().split()), thing(match["what"], 6)
+    if what:
         yield fact(
             f"The user's favourite {kind} is {what}.", "preference/likes", f"favourite {kind}", what, kind="preference"
         )
@@ -110,7 +110,9 @@ def _switched(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
 
 
 def _uses(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
-    for item in things(match["what"], 4):
+    for number, item in enumerate(things(match["what"], 4)):
+        if number and item[0].islower() and not (match["what"].islower() and " " not in item):
+            break
         if re.match(r"(?:my|their|an?\s|the\s|both|all|lots|plenty|public)\b", item, re.IGNORECASE) and not re.search(
             r"[A-Z0-9]", item
         ):

@@ -27,7 +27,7 @@ _NO_FIRM = re.compile(
 
 
 def _firm(words: str) -> str | None:
-    cut = _FIRM_STOP.sub("", " " + words).strip(" .!?,;:\"'")
+    cut = _FIRM_STOP.sub("", " " + words.split(",")[0]).strip(" .!?,;:\"'")
     if (
         not cut
         or MASK in cut
@@ -55,8 +55,13 @@ def _bare(firm: str) -> str:
     return re.sub(r"^(?:an?|the|their)\s+(?=[a-z])", "", firm)
 
 
-def _works_there(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
-    firm = _firm(match["firm"])
+_OVER = re.compile(
+    r"\b(?:lost|left|quit|leaving|leave|former|previous|was|were|had|interview|application|apply)\b", re.IGNORECASE
+)
+
+
+def _works_there(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
+    firm = None if _OVER.search(clause.said) else _firm(match["firm"])
     if firm and firm[0].isupper() and match["firm"][0].isupper():
         yield fact(
             f"The user works at {firm}.", "work/employer", value=firm, source_type="user_implicit", confidence=0.65
@@ -82,8 +87,9 @@ def _role_and_firm(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
         return
     article = (match.groupdict().get("article") or "").strip().casefold()
     shown = f"{article} {role}".strip() if article else role
-    verb = "works as" if match.groupdict().get("sure") else "is"
-    yield fact(f"The user {verb} {shown}.", "work/role", value=role)
+    told = match.groupdict().get("sure")
+    said = {None: "The user is", "": "The user's job is"}.get(told, "The user works as")
+    yield fact(f"{said} {shown}.", "work/role", value=role)
     firm = _firm(match["firm"]) if match.groupdict().get("firm") else None
     if (
         firm
@@ -197,7 +203,11 @@ def occupation(words: str, *, trusted: bool = False) -> str | None:
         if rest and not of:
             return match[0] if re.match(r"\s*(?:and|,|/|&)", rest) else None
         return match[0] + (" of " + what if of and (what := thing(of["what"], 6)) else "")
-    return thing(cut, 5) if trusted and not match else None
+    return (
+        thing(cut, 5)
+        if trusted and not match and not re.match(r"(?:an?\s+)?(?:team|group|one|usual|normal|charm)\b", cut)
+        else None
+    )
 
 
 _R = r"(?P<article>an?\s+|the\s+)?(?P<role>.+?)"

@@ -1,0 +1,58 @@
+"""Milestones: a business opened, a degree taken, a dog adopted. Events that happened stay true."""
+
+import re
+from collections.abc import Iterator
+
+from langmem_adapter.extraction.clauses import Clause
+from langmem_adapter.extraction.phrases import fact, rule, thing
+from langmem_adapter.records import Candidate
+
+_WHEN = r"(?:(?:just|recently|finally|also|even|actually|have|officially|already)\s+)*"
+_I = rf"(?P<who>i|we|i've|we've)\s+{_WHEN}"
+_UNDERTAKING = (
+    r"(?:business|company|startup|start-up|shop|store|bakery|cafe|café|restaurant|studio|blog|podcast"
+    r"|channel|newsletter|band|club|group|"
+    r"choir|course|degree|master's|masters|phd|class|classes|lessons|programme|program|charity"
+    r"|non-?profit|foundation|clinic|practice|"
+    r"gym|team|league|campaign|bookclub|book\s+club|support\s+group|garden|farm|gallery|agency|app"
+    r"|website|collection|society|union)"
+)
+
+
+def _milestone(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    what = thing(match["what"], 8)
+    if what:
+        verb = " ".join(match["verb"].casefold().split())
+        joint = ", together with others," if match["who"].casefold().startswith("we") else ""
+        yield fact(f"The user{joint} {verb} {what}.", "general", f"{verb} {what}", "happened", kind="event")
+
+
+def _personal(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    verb = " ".join(match["verb"].casefold().split())
+    yield fact(f"The user {verb}.", "general", verb, "happened", kind="event")
+
+
+RULES = (
+    rule(
+        rf"{_I}(?P<verb>started|launched|opened|founded|set\s+up|joined|signed\s+up\s+for|enrolled\s+in)\s+"
+        rf"(?P<what>(?:an?|my|our|the)\s+(?:[\w'-]+\s+){{0,4}}?{_UNDERTAKING}(?=$|[,.!]|\s)(?:\s+(?:for|of"
+        r"|about|in|with|at|called)\s+[^,;:]+)?)",
+        _milestone,
+    ),
+    rule(rf"{_I}(?P<verb>adopted|fostered)\s+(?P<what>(?:an?|two|three|our|my)\s+[^,;:]+)", _milestone),
+    rule(
+        rf"{_I}(?P<verb>graduated\s+from|graduated\s+in|won|published|self-published)\s+(?P<what>(?:an?|my"
+        r"|the|our|(?-i:[A-Z]))[^,;:]+)",
+        _milestone,
+    ),
+    rule(
+        rf"{_I}(?P<verb>bought|sold)\s+(?P<what>(?:an?|our|my)\s+(?:[\w'-]+\s+){{0,3}}?(?:house|flat"
+        r"|apartment|car|boat|van|motorbike|farm|cottage|home)(?=$|[,.!]|\s)[^,;:]*)",
+        _milestone,
+    ),
+    rule(
+        rf"{_I}(?P<verb>got\s+(?:married|engaged|divorced|promoted)|graduated|retired)(?=$|[,.!]|\s+(?:last"
+        r"|this|in|on|yesterday|today|to)\b)",
+        _personal,
+    ),
+)
