@@ -71,7 +71,8 @@ _BOUNDARY = re.compile(
 _LEAD = re.compile(
     r"(?:(?:hi|hey|hello|howdy|hiya|good\s+(?:morning|evening|afternoon))(?:\s+(?:there|all|again|everyone))?[,!.]?\s+"
     r"|(?:and|but|so|also|well|ok|okay|yes|yeah|yep|yup|oh|ah|um|uh|hmm|anyway|anyways|sorry|plus|then|"
-    r"because|since|as|given\s+that|actually|honestly|personally|frankly|basically|btw|fyi|tbh|ps"
+    r"because|since|as(?=\s+(?:i|i'm|my|we)\b)|given\s+that|actually|honestly|personally|frankly"
+    r"|basically|btw|fyi|tbh|ps"
     r"|p\.s\.|thanks|thank\s+you|"
     r"nope|indeed|luckily|fortunately|unfortunately|sadly|now|currently|nowadays|these\s+days|at\s+the\s+moment|"
     r"recently|lately|incidentally|finally|please|scratch\s+that|correction|update|wait|haha|lol)[,:]?\s+"
@@ -81,7 +82,7 @@ _LEAD = re.compile(
     r"|as\s+i\s+(?:said|mentioned|told\s+you|say)(?:\s+(?:before|earlier|already|last\s+time))?,?\s+"
     r"|like\s+i\s+said,?\s+"
     r"|to\s+be\s+(?:honest|clear|fair|precise|exact),?\s+|in\s+fact,?\s+|of\s+course,?\s+|one\s+more\s+thing[,:]?\s+"
-    r"|(?:quick|small|another)?\s*(?:heads\s*up|fun\s+fact|reminder|note|side\s+note)\s*[:,-]\s*"
+    r"|(?:quick|small|another)?\s*(?:heads\s*up|fun\s+fact|reminder|side\s+note)\s*[:,-]\s*"
     r"|i\s+(?:just\s+)?(?:should|must|want\s+to|wanted\s+to|have\s+to|can)\s+(?:also\s+)?(?:mention"
     r"|add|say|tell\s+you|note)\s+(?:that\s+)?"
     r"|i\s+(?:already\s+)?(?:told|said\s+to)\s+you\s+(?:that\s+)?|i\s+mentioned\s+(?:that\s+)?|i\s+said\s+(?:that\s+)?"
@@ -149,12 +150,15 @@ def _short(masked: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 def _clauses_of(masked: str, start: int, end: int, own: frozenset[str], offset: int) -> Iterator[Clause]:
     sentence = masked[start:end]
     whole = one_line(sentence)
-    subject, before = "", ""
+    subject, before, asked_before = "", "", False
     tainted: frozenset[str] = frozenset()
     for a, b, joined in _pieces(sentence):
         piece = sentence[a:b]
         said, asked = _led(piece)
         if not said or len(said) > MAX_CLAUSE:
+            continue
+        if _ASKED.fullmatch(piece + ", "):  # "For future reference, I …"
+            asked_before = True
             continue
         at = start + a + piece.rindex(said)
         stop = at + len(said)
@@ -162,7 +166,7 @@ def _clauses_of(masked: str, start: int, end: int, own: frozenset[str], offset: 
         found = flags.of_clause(piece, said, joined, sentence[b : b + 40])
         tainted = flags.carried(tainted, piece, joined) | (found & flags.STICKY)
         everything = own | found | tainted | foreign
-        yield Clause(said, offset + at, offset + stop, everything, whole, before, asked)
+        yield Clause(said, offset + at, offset + stop, everything, whole, before, asked or asked_before)
         before = said
 
 

@@ -14,7 +14,7 @@ _PLACEHOLDER = re.compile(
     r"|\b(?:john|jane)\s+(?:doe|smith)\b|\blorem ipsum\b|\b(?:foo|acme)\s*bar\b|\bxx+\b|\b_{3,}\b",
     re.IGNORECASE,
 )
-_CAPITALISED = re.compile(r"[^\W\d_][\w'’.-]*")
+_CAPITALISED = re.compile(r"(?<!\w)[^\W\d_][\w'’.-]*")
 _NOT_NAMES = frozenset("user the i a an".split())
 
 

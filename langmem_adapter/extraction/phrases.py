@@ -74,7 +74,8 @@ _TAIL = re.compile(
     r"|right\s+now|as\s+well|too|also|anyway"
     r"|anyways|though|tho|a\s+lot|very\s+much|so\s+much|the\s+most|the\s+best|lol|haha|please|thanks"
     r"|again|tbh|btw|honestly|actually"
-    r"|to\s+be\s+honest|already|by\s+the\s+way|because|cause|cos|since|when|whenever|while|whilst|so"
+    r"|to\s+be\s+honest|already|by\s+the\s+way|because|cause|cos|since|any\s*more|any\s+longer|when"
+    r"|whenever|while|whilst|so"
     r"|but|although|until|till|more\s+than"
     r"|even|especially|including|such\s+as|for\s+(?:me|now|the\s+next|years|ages|a\s+while|\w+\s+(?:years?"
     r"|months?|weeks?|days?))|or\s+so"
@@ -105,7 +106,8 @@ _HOLLOW = re.compile(
     re.IGNORECASE,
 )
 _VAGUE = re.compile(
-    r"(?:two|three|put|it|this|that|these|those|them|him|her|you|me|us|everything|anything|nothing|something|one"
+    r"(?:sadly|unfortunately|luckily|obviously|alas|two|three|put|it|this|that|these|those|them|him"
+    r"|her|you|me|us|everything|anything|nothing|something|one"
     r"|ones|both|either|all|how|what|"
     r"when|where|who|why|if|so|more|most|here|there|then|not|very|too|your|yours|his|their|theirs"
     r"|hers|our|ours|each|every|another|"
@@ -136,7 +138,7 @@ _PRONOUN = re.compile(
 _COMPOUND = re.compile(
     r"\b(mac|fish|rock|salt|gin|peanut butter|bread|bed|rhythm|drum|arts|black|pros|bubble|ham|steak"
     r"|rum|beans|dungeons|"
-    r"surf|sweet|hide|bacon|cats|R|burgers|biscuits|rice|command|science|law) (?:and|&|n) "
+    r"surf|sweet|hide|bacon|R|biscuits|rice|command|science|law) (?:and|&|n) "
     r"(?=(?:cheese|chips|roll|vinegar|tonic|jelly|butter|breakfast|blues|bass|crafts|white|cons|squeak"
     r"|kidney|coke|rice|dragons|turf|"
     r"sour|seek|eggs|dogs|B|gravy|beans|peas|conquer|technology|order)\b)",

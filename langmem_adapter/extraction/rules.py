@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from langmem_adapter.extraction import times
 from langmem_adapter.extraction.clauses import Clause, clauses
+from langmem_adapter.extraction.grounding import ground
 from langmem_adapter.extraction.masking import FAKE_ROLE, straight
 from langmem_adapter.extraction.patterns import RULES
 from langmem_adapter.extraction.phrases import Rule
@@ -23,6 +24,9 @@ WINDOW = 256 * 1024
 
 MAX_CANDIDATES = 50
 """Most candidates of one turn; the rest are counted as `too_many`."""
+
+_POINTS = frozenset({"issue", "decision", "project"})
+"""Topics whose facts are of a moment anyway: "since yesterday" in them is no end."""
 
 _WORTH_READING = re.compile(
     r"\b(?:i|i'm|im|i've|ive|me|my|we|our)\b|\bname's\b|\bis\s+(?:right|correct|it|accurate|what)\b"
@@ -80,9 +84,21 @@ def _spoken(message: Message, turn: Turn, dropped: Counter[str]) -> Iterator[Can
                 dated = _dated(candidate, clause, turn)
                 if dated is None:
                     dropped["temporary"] += 1
-                elif len(dated.content) <= MAX_CONTENT:
-                    excerpt = _excerpt(message.text[clause.start : clause.end], candidate.excerpt)
-                    yield dated.change(excerpt=excerpt, message_id=message.id, content=one_line(dated.content))
+                else:
+                    words = _excerpt(message.text[clause.start : clause.end], candidate.excerpt)
+                    yield from _grounded(dated.change(message_id=message.id), words, message, dropped)
+
+
+def _grounded(candidate: Candidate, words: str, message: Message, dropped: Counter[str]) -> Iterator[Candidate]:
+    """The candidate with its words, or with those before the first comma; counted as dropped if neither bears it."""
+    reason = None
+    for excerpt in (words, words.split(",")[0]):
+        said = candidate.change(excerpt=excerpt, content=one_line(candidate.content))
+        reason = ground(said, {message.id: message}) if len(said.content) <= MAX_CONTENT else "too_long"
+        if reason is None:
+            yield said
+            return
+    dropped[reason or "no_excerpt"] += 1
 
 
 def _excerpt(clause: str, words: str) -> str:
@@ -135,13 +151,12 @@ def _dated(candidate: Candidate, clause: Clause, turn: Turn) -> Candidate | None
 
     What holds for a while is kept beside, not in place of, what holds in general.
     """
-    if not times.is_temporary(clause.said):
+    if candidate.topic in _POINTS or candidate.kind == "event" or not times.is_temporary(clause.said):
         return candidate
     end = times.end_of(clause.said, turn.at)
     if end is None:
         return None
-    topic = "general" if candidate.topic != "issue" else "issue"
-    return candidate.change(topic=topic, slot=candidate.slot or candidate.value, valid_to=end, expires_at=end)
+    return candidate.change(topic="general", slot=candidate.slot or candidate.value, valid_to=end, expires_at=end)
 
 
 def _distinct(candidates: Iterable[Candidate]) -> list[Candidate]:

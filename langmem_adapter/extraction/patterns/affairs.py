@@ -139,6 +139,11 @@ def _habit(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
     yield fact(f"The user {said}.", "general", f"{verb} {particle} {rest}", often or "yes")
 
 
+def _abstains(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    verb = match["verb"].casefold()
+    yield fact(f"The user does not {verb}.", "general", verb, "never")
+
+
 def _health(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
     what = " ".join(match["what"].split())
     yield fact(f"The user has {what}.", "general", what, "yes")
@@ -149,7 +154,7 @@ def _asked(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
     if (
         clause.asked
         and len(said.split()) >= 3
-        and not re.match(r"(?:i|we)\s+(?:was|were|had|did|told|said|asked|want|need|will)\b", said, re.IGNORECASE)
+        and not re.match(r"(?:i|we)\s+(?:was|were|had|did|told|said|asked|want|will)\b", said, re.IGNORECASE)
         and MASK not in said
         and not re.search(r"\b(?:you|your)\b", said, re.IGNORECASE)
     ):
@@ -184,6 +189,16 @@ _ILLS = (
 )
 _WHO = r"(?P<who>i|we|i've|we've|i\s+have|we\s+have)"
 RULES = (
+    rule(
+        r"i\s+(?:don't|do\s+not|dont)\s+(?P<verb>smoke|drive|vape|cook|fly|swim|drink|gamble)(?=$|[,.!]"
+        r"|\s+(?:at\s+all|any\s*more|and|or|so))",
+        _abstains,
+    ),
+    rule(
+        r"(?:i'm|im|i\s+am|i've\s+been)\s+(?:currently\s+|now\s+)?(?P<verb>preparing|studying)\s+"
+        r"(?P<what>for\s+(?:an?|the|my)\s+[^;:,]+)",
+        _learning,
+    ),
     rule(
         rf"(?:my|our)\s+(?P<what>{_DEVICE})\s+(?:still\s+|just\s+|suddenly\s+|always\s+|constantly\s+"
         rf")?(?P<fails>{_FAILS})",
@@ -232,9 +247,10 @@ RULES = (
         _chose,
     ),
     rule(
-        r"(?:i'm|im|i\s+am|we're|we\s+are)\s+(?:staying\s+|travelling\s+|away\s+|on\s+holiday\s+"
+        r"(?:i'm|im|i\s+am|i'll\s+be|we're|we\s+are)\s+(?:staying\s+|travelling\s+|away\s+|on\s+holiday\s+"
         r"|currently\s+)*(?P<prep>in|at)\s+(?P<where>.+)",
         _whereabouts,
+        tolerates=("modal",),
     ),
     rule(
         r"no\s+(?P<what>[a-z][a-z ]{1,30}?)\s+(?:for\s+me\s+)?(?:this|until|till|for\s+the\s+next|today|tonight)\b",

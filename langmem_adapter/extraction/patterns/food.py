@@ -75,6 +75,29 @@ def _no_flesh(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
     yield fact(f"The user does not eat {food}.", "diet", value=f"no {food}")
 
 
+def _gave_up(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    food = match["food"].casefold()
+    verb = " ".join(match["verb"].casefold().split()).replace("given up", "gave up")
+    what = f"{(match['act'] or '').casefold()}{food}"
+    if food in ("meat", "fish", "red meat"):
+        yield fact(f"The user {verb} {what}.", "diet", value=f"no {food}")
+    else:
+        yield fact(f"The user {verb} {what}.", "preference/likes", food, "avoid", kind="preference")
+
+
+def _cannot_have(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    food = match["food"].casefold()
+    yield fact(f"The user cannot have {food}.", "preference/likes", food, "avoid", kind="preference")
+
+
+def _as_a(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    diet = match["diet"].casefold()
+    if diet.endswith("liac"):
+        yield fact(f"The user has {diet} disease.", "diet/allergy", "gluten", "intolerant", source_type="user_implicit")
+    else:
+        yield fact(f"The user follows a {diet} diet.", "diet", value=diet, source_type="user_implicit")
+
+
 def _avoids(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
     verb = "drink" if "drink" in match["verb"].casefold() else "eat"
     for food in things(match["food"], 3):
@@ -147,6 +170,27 @@ _GRADE = r"(?P<grade>(?:mostly|mainly|largely|partly)\s+)?"
 _A = r"(?:a\s+|an\s+)?(?:(?:strict|lifelong|committed|proud|devoted|complete|full|happy|total|long-?time)\s+)?"
 RULES = (
     rule(
+        r"i(?:'ve|\s+have)?\s*(?:just\s+|recently\s+)?(?P<verb>stopped|quit|gave\s+up|given\s+up|cut\s+"
+        r"out)\s+(?P<act>eating\s+|drinking\s+)?"
+        r"(?P<food>meat|fish|alcohol|coffee|sugar|dairy|gluten|caffeine|smoking|cigarettes|red\s+meat|soda"
+        r"|chocolate|wheat|eggs|cheese|pork|beef)"
+        r"(?=$|[,.!]|\s+(?:last|this|in|for|and|two|three|\w+\s+(?:years?|months?|weeks?)|years|completely"
+        r"|altogether|entirely|recently))",
+        _gave_up,
+    ),
+    rule(
+        r"i\s+(?:can't|cannot|cant|can\s+not|don't|dont|shouldn't)\s+have\s+(?:any\s+)?(?P<food>dairy"
+        r"|gluten|nuts|peanuts|lactose|alcohol|sugar|"
+        r"caffeine|shellfish|wheat|soy|eggs?|milk|cheese|salt|pork|meat|fish|seafood)(?=$|[,.!]|\s)",
+        _cannot_have,
+        tolerates=("modal",),
+    ),
+    rule(
+        r"as\s+an?\s+(?:\w+\s+)?(?P<diet>vegan|vegetarian|pescatarian|coeliac|celiac)(?=,|$|\s+(?:i|i'm"
+        r"|myself|my)\b)",
+        _as_a,
+    ),
+    rule(
         rf"(?:{AM}|i\s+(?:went|became|turned|have\s+gone|have\s+become)|i've\s+(?:gone|become|turned)|we're"
         rf"|we\s+are)\s+{ADV}{_GRADE}{_A}(?P<diet>{_KIND}){_STOP}",
         _follows,
@@ -186,8 +230,9 @@ RULES = (
         _eats_again,
     ),
     rule(
-        r"i\s+(?:do\s+not|don't|dont|never|no\s+longer)\s+eat\s+(?:any\s+)?(?P<food>meat|red\s+meat"
-        r"|animal\s+products?|fish\s+or\s+meat|meat\s+or\s+fish)(?=$|[,.!]|\s+(?:any|at\s+all|now|so|and"
+        r"i\s+(?:do\s+not|don't|dont|never|no\s+longer)\s+eat\s+(?:any\s+)?(?P<food>meat\s+or\s+fish"
+        r"|fish\s+or\s+meat|meat|red\s+meat"
+        r"|animal\s+products?|fish\s+or\s+meat)(?=$|[,.!]|\s+(?:any|at\s+all|now|so|and"
         r"|but|or|though|either|these))",
         _no_flesh,
     ),

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from langmem_adapter.extraction.clauses import Clause
+from langmem_adapter.extraction.masking import MASK
 from langmem_adapter.extraction.phrases import ADV, AM, fact, name, place, rule, tail_cut, thing, things
 from langmem_adapter.records import Candidate
 
@@ -18,6 +19,20 @@ LANGUAGES = (
     r"|basque|galician|welsh|irish|gaelic|latvian|"
     r"lithuanian|estonian|albanian|georgian|armenian|afrikaans|zulu|esperanto|latin|tagalog|filipino)"
 )
+SOFTWARE = frozenset(
+    (
+        "notion obsidian evernote onenote slack zulip discord teams signal whatsapp telegram vim neovim emacs "
+        "helix vscode pycharm intellij sublime zed cursor linux ubuntu debian fedora arch nixos macos windows "
+        "android ios chrome firefox safari edge brave vivaldi gmail outlook thunderbird protonmail postgres "
+        "mysql sqlite mongodb redis python rust go java kotlin typescript javascript ruby php swift react vue "
+        "angular svelte django flask fastapi rails kubernetes docker terraform ansible jenkins github gitlab "
+        "bitbucket jira linear trello asana todoist spotify tidal netflix zoom excel word docs sheets figma "
+        "sketch photoshop aws azure gcp heroku vercel netlify bash zsh fish tmux iterm kitty alacritty git "
+        "svn mercurial npm yarn pnpm poetry uv conda "
+    ).split()
+)
+"""Names of tools, so that "I moved to Linux" is no change of address."""
+
 _MONTH = (
     r"(?:january|february|march|april|may|june|july|august|september|october|november|december|jan|feb"
     r"|mar|apr|jun|jul|aug|sept?|oct|nov|dec)"
@@ -26,7 +41,8 @@ _MONTH = (
 
 def language_name(words: str) -> str:
     """A language as English writes it: "British English"."""
-    return " ".join(w.upper() if w in ("us", "uk") else w.capitalize() for w in words.casefold().split())
+    kept = {"us": "US", "uk": "UK", "plain": "plain", "simple": "simple"}
+    return " ".join(kept.get(w, w.capitalize()) for w in words.casefold().split())
 
 
 def _goes_by(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
@@ -86,13 +102,35 @@ def _from(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
         yield fact(f"The user is from {where}.", "general", "origin", where)
 
 
-def _lives(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+def _lives(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
     where = place(match["where"])
+    if where and where.casefold() in SOFTWARE:
+        return
     if where:
         preposition = (match.groupdict().get("prep") or "in").casefold()
         preposition = preposition if preposition in ("in", "at", "on", "near", "outside") else "in"
         replaces = place(match.groupdict().get("old") or "")
         yield fact(f"The user lives {preposition} {where}.", "home/location", value=where, replaces=replaces)
+
+
+def _address(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    where = match["where"].strip()
+    if len(where) <= 80:
+        yield fact(f"The user lives at {where}.", "home/location", value=where)
+
+
+def _left_home(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    where = place(match["where"])
+    if where and match.groupdict().get("out"):
+        yield fact(f"The user moved {match['out'].casefold()} {where}.", "home/location", value=where, retract=True)
+    elif where and re.search(r"no\s+longer|any", match[0], re.IGNORECASE):
+        yield fact(f"The user no longer lives in {where}.", "home/location", value=where, retract=True)
+
+
+def _attribute(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    what, value = " ".join(match["what"].casefold().split()), tail_cut(match["is"])
+    if value and MASK not in value and not re.match(r"(?:not|too|very|so|a|the|really)\b", value, re.IGNORECASE):
+        yield fact(f"The user's {what} is {value}.", "general", what, value)
 
 
 def _dwelling(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
@@ -129,6 +167,37 @@ def _nationality(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
 _NM = r"(?P<name>[^,;:!?]{1,60})"
 _NEXT = r"(?=$|[,.!]|\s+(?:and|now|too|btw|but|by\s+the\s+way|with|of|so|from|living|at|in)\b)"
 RULES = (
+    rule(
+        r"(?:(?:please\s+)?(?:address|refer\s+to)\s+me\s+as|(?:people|everyone|friends|they|most\s+"
+        r"people)(?:\s+\w+\s+\w+)?\s+knows?\s+me\s+as"
+        rf"|i(?:'d|\s+would)\s+(?:like|love)\s+to\s+be\s+called|my\s+names)\s+{_NM}",
+        _goes_by,
+        tolerates=("modal", "third_party"),
+    ),
+    rule(
+        r"(?:i|we)(?:'ve|\s+have)\s+(?:always\s+)?lived\s+in\s+(?P<where>(?-i:[A-Z])[\w' -]{1,30}?)\s+"
+        r"(?:since|for|all\s+my\s+life|my\s+whole\s+life)\b",
+        _lives,
+    ),
+    rule(r"my\s+(?:home\s+|new\s+|current\s+)?address\s+is\s+(?:now\s+)?(?P<where>\d.+)", _address),
+    rule(
+        r"i(?:\s+am)?\s+(?:no\s+longer\s+(?:live|living)|(?:don't|do\s+not|dont)\s+live)\s+in\s+"
+        r"(?P<where>.+?)(?:\s+any\s*(?:more|longer))?$",
+        _left_home,
+    ),
+    rule(
+        r"(?:i|we)(?:'ve|\s+have)?\s+(?:just\s+|recently\s+)?moved\s+(?P<out>out\s+of|away\s+from)\s+"
+        r"(?P<where>.+)",
+        _left_home,
+    ),
+    rule(
+        r"my\s+(?P<what>shoe\s+size|clothes\s+size|shirt\s+size|dress\s+size|ring\s+size|blood\s+type"
+        r"|height|star\s+sign|zodiac\s+sign|time\s*zone|"
+        r"postcode|zip\s+code|religion|faith|nationality|alma\s+mater|home\s*town|email(?:\s+address)?"
+        r"|website|star\s+sign|home\s+airport|bank)\s+is\s+"
+        r"(?P<is>[^\s].{0,60})",
+        _attribute,
+    ),
     rule(
         r"(?:(?:please|just|pls|simply|and|you\s+can|you\s+may|feel\s+free\s+to|do)\s+)*(?:always\s+"
         rf")?call\s+me\s+{_NM}",
@@ -170,8 +239,8 @@ RULES = (
         _native,
     ),
     rule(
-        r"(?:i'm|im|i\s+am|i\s+(?:just|recently)\s+turned)\s+(?:now\s+|only\s+|already\s+"
-        r")?(?P<age>\d{1,3})(?:\s*(?:years?\s+old|yrs?\s+old|yo|y\.?o\.?)|$)",
+        r"(?:i'm|im|i\s+am|i\s+(?:(?:just|recently)\s+)?turned)\s+(?:now\s+|only\s+|already\s+"
+        r")?(?P<age>\d{1,3})(?:\s*(?:years?\s+old|yrs?\s+old|yo|y\.?o\.?)|$|\s+(?:last|this|on|yesterday|today|in)\b)",
         _age,
     ),
     rule(
@@ -228,7 +297,8 @@ RULES = (
         rf"(?:i'm|im|i\s+am)\s+{ADV}(?P<what>(?P<handedness>left-handed|right-handed|left\s+handed|right\s+"
         r"handed|ambidextrous)|(?P<sight>colou?r-?\s?blind|short-sighted|near-sighted)|(?P<hearing>deaf"
         r"|hard\s+of\s+hearing)|(?P<habit>teetotal|a\s+non-?smoker|a\s+smoker|a\s+morning\s+person|a\s+"
-        rf"night\s+owl|an\s+early\s+bird|an\s+introvert|an\s+extrovert)|(?P<pregnancy>pregnant)){_NEXT}",
+        r"night\s+owl|an\s+early\s+bird|an\s+introvert|an\s+extrovert)|(?P<pregnancy>pregnant)"
+        rf"|(?P<condition>diabetic|asthmatic|epileptic|dyslexic|autistic|anaemic|anemic)){_NEXT}",
         _state,
     ),
     rule(rf"(?:i'm|im|i\s+am)\s+{ADV}(?P<what>{_NATION}){_NEXT}", _nationality),

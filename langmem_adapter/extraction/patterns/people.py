@@ -33,6 +33,7 @@ _PET = (
 _WHO = rf"(?P<who>{_KIN}|{_PET})"
 _NAME = r"(?P<name>(?-i:[A-Z][\w'-]+(?:\s+[A-Z][\w'-]+)?))"
 _COUNT = r"(?:one|two|three|four|five|six|seven|eight|nine|ten|\d{1,2}|a\s+couple\s+of|several)"
+_AND_ANOTHER = re.compile(rf"\s+and\s+an?\s+({_PET})\s+(?:called|named)\s+", re.IGNORECASE)
 
 
 def _person(match: re.Match[str]) -> tuple[str, str]:
@@ -63,9 +64,13 @@ def _named(match: re.Match[str], _: Clause | None = None) -> Iterator[Candidate]
 
 
 def _called(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
-    called = name(match["named"])
+    first, *more = _AND_ANOTHER.split(match["named"])
+    called = name(first)
     if called:
         yield from _exists(" ".join(match["who"].casefold().split()), called)
+    for who, called in zip(more[::2], more[1::2], strict=True):
+        if named := name(called):
+            yield from _exists(who.casefold(), named)
 
 
 def _has(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
@@ -109,6 +114,15 @@ def _lives(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
     where = place(match["where"])
     if where:
         yield from _about(match, f"lives in {where}", "home", where)
+
+
+def _parent_of(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    who, count = match["who"].casefold(), match["n"].casefold()
+    yield fact(f"The user is a {who} of {count}.", "relation", "kids", count)
+
+
+def _coeliac(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    yield from _about(match, f"has {match['what'].casefold()} disease", "allergy gluten", "intolerant")
 
 
 def _aged(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
@@ -157,6 +171,12 @@ _AGE = (
 _MY = rf"(?:my|our)\s+{_WHO}(?:,?\s+{_NAME},?)?"
 _ADV = r"(?:(?:also|now|really|very|just|severely|highly|actually|absolutely|currently|still|always|strictly)\s+)*"
 RULES = (
+    rule(
+        r"i'm\s+(?:an?\s+|the\s+)?(?:proud\s+|single\s+)?(?P<who>mother|mum|mom|father|dad|parent)\s+of\s+"
+        r"(?P<n>two|three|four|five|six|\d)\b",
+        _parent_of,
+    ),
+    rule(rf"{_MY}\s+(?:is|has)\s+(?P<what>coeliac|celiac)\b", _coeliac),
     rule(rf"(?:my|our)\s+{_WHO}(?:'s\s+name)?\s+is\s+(?:called\s+|named\s+)(?P<named>[^,;:]+)", _called),
     rule(rf"(?:my|our)\s+{_WHO}'s\s+(?:first\s+)?name\s+is\s+(?P<named>[^,;:]+)", _called),
     rule(

@@ -7,6 +7,7 @@ from langmem_adapter.extraction.clauses import Clause
 from langmem_adapter.extraction.patterns.identity import LANGUAGES, language_name
 from langmem_adapter.extraction.phrases import fact, rule
 from langmem_adapter.records import Candidate
+from langmem_adapter.text import negated
 
 _ANSWER = r"(?:answers?|repl(?:y|ies)|responses?|respond|messages?|explanations?|writing|texts?|emails?)"
 _LENGTH = (
@@ -51,7 +52,9 @@ def _style(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
 
 def _no(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
     what = _upright(match["form"])
-    yield fact(f"The user wants no {what} in answers.", "preference/style", _singular(what), "none", kind="preference")
+    # The content denies only if the words do: grounding compares the two.
+    wanted = f"no {what} in answers" if negated(match[0]) else f"answers free of {what}"
+    yield fact(f"The user wants {wanted}.", "preference/style", _singular(what), "none", kind="preference")
 
 
 def _with(match: re.Match[str], _: Clause) -> Iterator[Candidate]:

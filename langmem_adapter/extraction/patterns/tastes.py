@@ -6,7 +6,8 @@ from itertools import takewhile
 
 from langmem_adapter.extraction.clauses import Clause
 from langmem_adapter.extraction.patterns.food import _KIND as DIETS
-from langmem_adapter.extraction.phrases import ADV, AM, fact, generic, rule, thing, things
+from langmem_adapter.extraction.patterns.identity import SOFTWARE
+from langmem_adapter.extraction.phrases import ADV, AM, fact, generic, rule, tail_cut, thing, things, third
 from langmem_adapter.records import Candidate
 
 _SEATS = r"(?:aisle|window|middle|exit[- ]row|bulkhead|front[- ]row|front|back|rear|emergency[- ]exit)"
@@ -77,6 +78,43 @@ def _favourite(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
         yield fact(
             f"The user's favourite {kind} is {what}.", "preference/likes", f"favourite {kind}", what, kind="preference"
         )
+
+
+def _moved_tool(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
+    if tail_cut(match["new"]).casefold() in SOFTWARE or match["old"].casefold() in SOFTWARE:
+        yield from _switched(match, clause)
+
+
+def _unused(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    what = thing(match["what"], 4)
+    if what and re.search(r"no\s+longer|any", match[0], re.IGNORECASE):
+        yield fact(f"The user no longer uses {what}.", "preference/tool", what, what, retract=True)
+
+
+def _no_longer_likes(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    for item in takewhile(generic, things(match["what"])):
+        content = f"The user no longer {third(match['verb'])} {item}."
+        yield fact(content, "preference/likes", item, "dislike", kind="preference")
+
+
+def _never_liked(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    for item in takewhile(generic, things(match["what"])):
+        content = f"The user never {match['verb'].casefold()} {item}."
+        yield fact(content, "preference/likes", item, "dislike", kind="preference")
+
+
+def _rather(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    what, other = thing(match["what"]), thing(match["other"])
+    if (
+        what
+        and other
+        and re.match(
+            r"(?:take|have|eat|drink|go|stay|travel|fly|walk|drive|cycle|read|watch|live|work|use|sit|pay)\b",
+            what,
+            re.I,
+        )
+    ):
+        yield fact(f"The user would rather {what} than {other}.", "preference/likes", what, "like", kind="preference")
 
 
 def _hobby(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
@@ -151,6 +189,34 @@ _SYSTEMS = (
 )
 RULES = (
     rule(
+        r"(?:i|we)(?:'ve|\s+have)?\s*(?:just\s+|recently\s+|finally\s+)*(?:ditched|dropped|swapped|traded"
+        r"|left|abandoned|gave\s+up)\s+"
+        r"(?P<old>(?-i:[A-Z])[\w .+#-]{1,25}?)\s+(?:for|in\s+favou?r\s+of)\s+(?P<new>(?-i:[A-Z]).+)",
+        _switched,
+    ),
+    rule(
+        r"(?:i|we)(?:'ve|\s+have)?\s*(?:just\s+|recently\s+|finally\s+)*moved\s+(?:over\s+)?from\s+"
+        r"(?P<old>[\w .+#-]{2,25}?)\s+to\s+(?P<new>[\w .+#-]+)",
+        _moved_tool,
+    ),
+    rule(
+        r"(?:i|we)\s+(?:no\s+longer\s+use|(?:don't|do\s+not|dont)\s+use)\s+(?P<what>.+?)(?:\s+"
+        r"any\s*(?:more|longer))?$",
+        _unused,
+    ),
+    rule(r"i\s+no\s+longer\s+(?P<verb>like|enjoy|love)\s+(?P<what>.+)", _no_longer_likes),
+    rule(r"i've\s+never\s+(?:really\s+)?(?P<verb>liked|enjoyed|loved)\s+(?P<what>.+)", _never_liked),
+    rule(
+        r"i(?:'d|\s+would)\s+(?:much\s+|always\s+)?rather\s+(?P<what>.+?)\s+than\s+(?P<other>.+)",
+        _rather,
+        tolerates=("modal",),
+    ),
+    rule(
+        r"(?P<what>[^,;:]{2,40}?)\s+(?:is|are)\s+my\s+(?:all[- ]time\s+|absolute\s+)?favou?rite\s+"
+        r"(?P<kind>[a-z][a-z ]{1,25})$",
+        _favourite,
+    ),
+    rule(
         rf"i(?:'d|\s+would)?\s+{ADV}(?:prefer|like|want|choose|take|book|pick|go\s+for|rather\s+have"
         r"|rather\s+sit\s+in|need|love)\s+(?:to\s+(?:sit|be|have|take|book|get)\s+)?(?:(?:in|on|at|by)\s+"
         rf")?(?:an?\s+|the\s+|my\s+)?(?P<seat>{_SEATS})(?:\s+(?:seats?|seating|side))?(?=$|[,.!]|\s+(?:on"
@@ -214,7 +280,8 @@ RULES = (
         r"|families|a\s+family)[^,;:]+?)(?:\s+(?:in|at)\s+(?:the\s+)?\w+)?$",
         _supports,
     ),
-    rule(rf"i\s+{ADV}(?:use|am\s+using)\s+(?P<what>.+)", _uses),
+    rule(rf"i\s+{ADV}(?:use|am\s+using)\s+(?P<what>(?!to\b).+)", _uses),
+    rule(r"we\s+(?:all\s+)?use\s+(?P<what>(?-i:[A-Z]).+)", _uses),
     rule(r"(?:i'm|im)\s+(?:now\s+|currently\s+|still\s+)?using\s+(?P<what>.+)", _uses),
     rule(
         r"(?:our|my|the)\s+(?:whole\s+|entire\s+)?(?:team|company|group|family|office)\s+uses?\s+(?P<what>[^,;:]+)",
@@ -228,7 +295,7 @@ RULES = (
     rule(rf"i\s+{ADV}(?:run|code\s+on)\s+{_SYSTEMS}(?=$|[,.!]|\s+(?:at|for|on|and|now|too)\b)", _uses),
     rule(rf"i\s+{ADV}(?:code|program|write\s+code)\s+(?:mostly\s+|mainly\s+)?in\s+(?P<what>.+)", _codes),
     rule(
-        r"my\s+(?:main\s+|current\s+|daily\s+|default\s+)?(?P<kind>editor|code\s+editor|ide|os"
+        r"my\s+(?:main\s+|current\s+|go-to\s+|daily\s+|default\s+)?(?P<kind>editor|code\s+editor|ide|os"
         r"|operating\s+system|browser|phone|laptop|shell|terminal|email\s+client|note[- ]taking\s+app"
         r"|distro|camera|car|bike)\s+is\s+(?:now\s+)?(?P<what>(?:an?\s+|the\s+)?(?-i:[A-Z])[^,;:]*)",
         _tool_is,

@@ -99,6 +99,20 @@ def _role_and_firm(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
         yield fact(f"The user works {(match['prep'] or 'at').casefold()} {firm}.", "work/employer", value=_bare(firm))
 
 
+def _role_ended(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    role = occupation(match["role"])
+    if role:
+        yield fact(f"The user is no longer working as {role}.", "work/role", value=role, retract=True)
+
+
+def _as_a(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    role = occupation(match["role"])
+    if role and re.search(r"\bi\b", match.string, re.IGNORECASE):
+        yield fact(
+            f"The user is {match['article'].casefold()} {role}.", "work/role", value=role, source_type="user_implicit"
+        )
+
+
 def _field(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
     what = thing(match["what"], 4)
     if what and not re.match(
@@ -139,7 +153,8 @@ def _jobless(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
 
 
 _HEADS = (
-    r"nurse|doctor|lawyer|solicitor|barrister|teacher|professor|lecturer|engineer|developer|programmer"
+    r"team\s+lead(?:er)?|tech\s+lead|lead|supervisor|nurse|doctor|lawyer|solicitor|barrister|teacher"
+    r"|professor|lecturer|engineer|developer|programmer"
     r"|designer|architect|chef|cook|baker|"
     r"waiter|waitress|bartender|barista|pilot|plumber|electrician|carpenter|mechanic|farmer|gardener"
     r"|florist|butcher|tailor|hairdresser|barber|"
@@ -213,6 +228,9 @@ def occupation(words: str, *, trusted: bool = False) -> str | None:
 _R = r"(?P<article>an?\s+|the\s+)?(?P<role>.+?)"
 _F = r"(?:\s+(?P<prep>at|for)\s+(?P<firm>[^,;:]+))?"
 RULES = (
+    rule(r"(?:i'm|im|i\s+am)\s+no\s+longer\s+(?:working\s+as\s+)?(?:an?|the)\s+(?P<role>.+)", _role_ended),
+    rule(r"(?:i'm|im|i\s+am)\s+not\s+(?:an?|the)\s+(?P<role>.+?)\s+any\s*(?:more|longer)", _role_ended),
+    rule(r"as\s+(?P<article>an?|the)\s+(?P<role>[^,;:]+?)(?:,\s*i\b|,?$|\s+i\b|\s+myself\b)", _as_a),
     rule(
         r"(?:i|we)\s+(?:no\s+longer\s+work|(?:don't|do\s+not|dont)\s+work)\s+(?:at|for)\s+"
         r"(?P<firm>.+?)(?:\s+any\s*(?:more|longer))?$",
