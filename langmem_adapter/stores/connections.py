@@ -50,6 +50,8 @@ def translated(name: str) -> Iterator[None]:
         yield
     except sqlite3.Error as e:
         raise typed(e, name) from e
+    except UnicodeDecodeError as e:  # a damaged schema, in a message of SQLite's
+        raise StoreCorrupt(f"{name} is damaged ({e}); it was left as it is") from e
 
 
 class Connections:
@@ -80,20 +82,24 @@ class Connections:
         self._pid = os.getpid()
 
     def _open_first(self) -> sqlite3.Connection:
+        try:
+            return self._opened()
+        except sqlite3.Error as e:
+            if e.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+                raise
+            file = self.file
+            wal = Path(f"{file}-wal")
+            if file is None or not file.is_file() or (wal.exists() and wal.stat().st_size):
+                raise
+            # A file or folder we cannot write: SQLite misses its shared memory. But as there is no write-ahead log
+            # nobody has the file open, so it can be read as it stands.
+            self._target = f"{file.absolute().as_uri()}?immutable=1"
+            return self._opened()
+
+    def _opened(self) -> sqlite3.Connection:
         conn = self._connect()
         try:
             self._use_wal(conn)
-        except sqlite3.Error as e:
-            conn.close()
-            file = self.file
-            if e.sqlite_errorcode != sqlite3.SQLITE_CANTOPEN or file is None or not file.is_file():
-                raise
-            # A closed database in a folder we cannot write: SQLite misses a place for its shared memory. Without a
-            # WAL file nobody has it open, so it can be read as it stands.
-            if Path(f"{file}-wal").exists():
-                raise
-            self._target = f"{file.absolute().as_uri()}?immutable=1"
-            return self._connect()
         except BaseException:
             conn.close()
             raise
@@ -130,8 +136,6 @@ class Connections:
                 return
             except sqlite3.OperationalError as e:
                 # Several processes may create the file at once; this switch does not wait by itself.
-                if e.sqlite_errorcode & 0xFF == sqlite3.SQLITE_READONLY:
-                    return
                 if e.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > give_up:
                     raise
                 time.sleep(0.01)

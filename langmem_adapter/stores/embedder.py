@@ -3,17 +3,25 @@
 import asyncio
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base import ensure_embeddings
 from langgraph.store.base.embed import EmbeddingsLambda
 
-from langmem_adapter.errors import EmbedderMismatch, InvalidInput
+from langmem_adapter.errors import EmbedderMismatch, InvalidInput, StoreCorrupt
 from langmem_adapter.stores.schema import meta, set_meta
 from langmem_adapter.stores.vectors import Matrix, unit
+
+
+class Stored(NamedTuple):
+    """An embedder as the file knows it: the number its vectors carry, its name and their length."""
+
+    id: int
+    name: str
+    dims: int
 
 
 class Embedder:
@@ -87,17 +95,23 @@ def _is_native(embeddings: Embeddings) -> bool:
     return type(embeddings).aembed_documents is not Embeddings.aembed_documents
 
 
-def stored(conn: sqlite3.Connection) -> dict[str, Any] | None:
-    """What the file says of its embedder: `id`, `name`, `dims`; None if it has no vectors yet."""
+def stored(conn: sqlite3.Connection, file: str) -> Stored | None:
+    """What the file says of its embedder; None if it has no vectors yet."""
     text = meta(conn, "embedder")
-    return None if text is None else json.loads(text)
+    if text is None:
+        return None
+    try:
+        found = json.loads(text)
+        return Stored(int(found["id"]), str(found["name"]), int(found["dims"]))
+    except (ValueError, KeyError, TypeError) as e:
+        raise StoreCorrupt(f"{file} does not say who made its vectors ({text!r:.80}); it was left as it is") from e
 
 
-def check(found: Mapping[str, Any], embedder: Embedder, file: str) -> None:
+def check(found: Stored, embedder: Embedder, file: str) -> None:
     """EmbedderMismatch, naming both, unless this embedder made the file's vectors."""
-    if found["name"] != embedder.name or embedder.dims not in (None, found["dims"]):
+    if found.name != embedder.name or embedder.dims not in (None, found.dims):
         raise EmbedderMismatch(
-            f"{file} holds vectors of {found['name']} ({found['dims']} numbers); it was opened with {embedder.name} "
+            f"{file} holds vectors of {found.name} ({found.dims} numbers); it was opened with {embedder.name} "
             f"({embedder.dims} numbers). Open it with the former, or with replace_embedder=True and then reindex()"
         )
 

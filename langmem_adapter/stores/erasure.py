@@ -1,16 +1,17 @@
 """Looking for erased bytes in the files of a database, and what an erasure found and did.
 
 Deleting, `secure_delete` and a checkpoint are not enough: moving cells between pages leaves copies in the gaps. So
-the bytes themselves are searched for, in pieces short enough to lie on one page.
+the bytes themselves are searched for, in pieces short enough to lie on one page; and where texts went before that
+nobody knows any more, the file is rebuilt.
 """
 
 import json
 import os
-import re
 import sqlite3
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -19,8 +20,9 @@ import numpy.typing as npt
 
 from langmem_adapter.errors import StoreError
 from langmem_adapter.records import Frozen
+from langmem_adapter.stores import schema
 from langmem_adapter.stores.connections import BUSY_SECONDS, Connections
-from langmem_adapter.stores.values import strings, under
+from langmem_adapter.stores.values import inside_json, telling, under
 from langmem_adapter.stores.writing import Prepared
 
 SHORTEST, LONGEST = 12, 48
@@ -28,7 +30,6 @@ SHORTEST, LONGEST = 12, 48
 
 _PER_ITEM = 16
 _CHUNK = 4 * 1024 * 1024
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
 _KEY = 8
 _BITS = 20
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
@@ -62,12 +63,11 @@ class Erasure(Frozen):
 
 def pieces_of(value_json: str, vectors: bytes | None, words: bytes) -> set[bytes]:
     """The byte strings by which an item's row can be recognised in a file."""
-    texts = {t for t in strings(json.loads(value_json)) if not _TIME.match(t)}
-    stored = [json.dumps(t, ensure_ascii=False)[1:-1].encode() for t in texts]
-    telling = sorted((s for s in stored if len(s) >= SHORTEST), key=len)[-_PER_ITEM:]
-    if not telling and len(value_json) >= SHORTEST:
-        telling = [value_json.encode()]
-    found = {p for s in telling for p in _cut(s)}
+    stored = [inside_json(t).encode() for t in telling(json.loads(value_json))]
+    longest = sorted((s for s in stored if len(s) >= SHORTEST), key=len)[-_PER_ITEM:]
+    if not longest and len(value_json) >= SHORTEST:
+        longest = [value_json.encode()]
+    found = {p for s in longest for p in _cut(s)}
     for blob in (vectors, words):
         found |= {p for p in _cut(blob or b"") if p.count(0) <= len(p) // 2}
     return found
@@ -165,7 +165,7 @@ def live_bytes(conn: sqlite3.Connection) -> Iterator[bytes]:
     for sql in _LIVE:
         rows = conn.execute(sql)
         while chunk := rows.fetchmany(500):
-            yield gap.join([r[0].encode() if isinstance(r[0], str) else r[0] for r in chunk]) + gap
+            yield gap.join([v if isinstance(v, bytes) else str(v).encode() for (v,) in chunk]) + gap
 
 
 def erase(
@@ -185,7 +185,8 @@ def erase(
     for path, key, value, vectors, words in rows:
         if wanted is None or key in wanted:
             deletes.append(Prepared(path, key))
-            pieces |= pieces_of(value, vectors, words or b"")
+            with suppress(ValueError, TypeError):  # damaged: its row goes, but there is nothing to look for
+                pieces |= pieces_of(value, vectors, words or b"")
     return deletes, pieces
 
 
@@ -200,8 +201,7 @@ def verify(connections: Connections, pieces: set[bytes], items: int, wait: float
     found = search.remains()
     if found or rebuild:
         try:
-            with connections.alone() as conn:
-                conn.execute("VACUUM")
+            _rebuild(connections)
         except StoreError as e:
             return search.report(items, found, False, f"the file could not be rebuilt: {e}")
         clear = checkpoint(connections, max(give_up, time.monotonic() + wait))
@@ -214,6 +214,28 @@ def verify(connections: Connections, pieces: set[bytes], items: int, wait: float
     elif left:
         reason = f"{len(left)} pieces are still legible"
     return search.report(items, found, bool(found) or rebuild, reason)
+
+
+def lingering(conn: sqlite3.Connection, prefix: Sequence[str]) -> bool:
+    """Whether texts were overwritten or deleted there that nobody can look for any more.
+
+    Earlier versions of an item, and items deleted without erasing, leave copies as well. Only a rebuild removes
+    them for certain; after one, a namespace is clean until texts go from it again.
+    """
+    where, params = under(prefix)
+    sql = f"SELECT max(removed) FROM memory_namespaces WHERE {where}"
+    return (conn.execute(sql, params).fetchone()[0] or 0) > schema.number(conn, "rebuilt")
+
+
+def _rebuild(connections: Connections) -> None:
+    # What is removed while the rebuild goes on belongs to the next epoch, so it stays marked.
+    with connections.writing() as conn:
+        epoch = schema.number(conn, "epoch")
+        schema.set_meta(conn, "epoch", str(epoch + 1))
+    with connections.alone() as conn:
+        conn.execute("VACUUM")
+    with connections.writing() as conn:
+        schema.set_meta(conn, "rebuilt", str(max(epoch, schema.number(conn, "rebuilt"))))
 
 
 def checkpoint(connections: Connections, give_up: float) -> bool:

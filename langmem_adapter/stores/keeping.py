@@ -50,11 +50,10 @@ def examine(
 ) -> Checkup:
     """Look at the whole database; `deep` also compares every index with its table."""
     integrity = _integrity(conn, deep)
-    found = (
-        _counted(conn, now) if not integrity else dict.fromkeys(("namespaces", "items", "expired", "not_embedded"), 0)
-    )
-    made_by = embedder.stored(conn) or {}
-    tokenizer = int(schema.meta(conn, "tokenizer") or 0)
+    made_by = embedder.stored(conn, file)
+    number = None if made_by is None else made_by.id
+    found = _counted(conn, now, number) if not integrity else _UNCOUNTED
+    tokenizer = schema.number(conn, "tokenizer")
     free = _pragma(conn, "freelist_count") * _pragma(conn, "page_size")
     problems = [f"damaged: {line}" for line in integrity]
     if found["not_embedded"]:
@@ -66,14 +65,14 @@ def examine(
     return Checkup(
         file=file,
         sqlite_version=sqlite3.sqlite_version,
-        schema_version=schema.version(conn),
+        schema_version=schema.version(conn, file),
         store_id=str(schema.meta(conn, "store_id")),
         journal_mode=str(_pragma(conn, "journal_mode")),
         secure_delete=_pragma(conn, "secure_delete") == 1,
         fts5=bool(conn.execute("SELECT sqlite_compileoption_used('ENABLE_FTS5')").fetchone()[0]),
         integrity=integrity,
-        embedder=made_by.get("name"),
-        dims=made_by.get("dims"),
+        embedder=None if made_by is None else made_by.name,
+        dims=None if made_by is None else made_by.dims,
         tokenizer=tokenizer,
         file_bytes=_size(path),
         wal_bytes=_size(None if path is None else Path(f"{path}-wal")),
@@ -92,19 +91,20 @@ def _integrity(conn: sqlite3.Connection, deep: bool) -> tuple[str, ...]:
     return tuple(str(line) for (line,) in rows if line != "ok")
 
 
-def _counted(conn: sqlite3.Connection, now: int) -> dict[str, Any]:
-    made_by = embedder.stored(conn)
+def _counted(conn: sqlite3.Connection, now: int, embedder: int | None) -> dict[str, int]:
     return {
         "namespaces": _number(conn, "SELECT count(DISTINCT namespace) FROM memory_items"),
         "items": _number(conn, "SELECT count(*) FROM memory_items"),
         "expired": _number(conn, "SELECT count(*) FROM memory_items WHERE expires_at <= ?", now),
-        "not_embedded": 0 if made_by is None else _number(conn, f"SELECT count(*) {NOT_EMBEDDED}", made_by["id"]),
+        "not_embedded": 0 if embedder is None else _number(conn, f"SELECT count(*) {NOT_EMBEDDED}", embedder),
     }
 
 
 def _number(conn: sqlite3.Connection, sql: str, *params: int) -> int:
     return int(conn.execute(sql, params).fetchone()[0])
 
+
+_UNCOUNTED = dict.fromkeys(("namespaces", "items", "expired", "not_embedded"), 0)
 
 NOT_EMBEDDED = (
     "FROM memory_items i LEFT JOIN memory_vectors v ON v.id = i.id "

@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -101,15 +102,8 @@ class Snapshot:
         row = self.conn.execute(sql, (name.id, op.key, self.now)).fetchone()
         if row is None:
             return None
-        self._note(row, op.refresh_ttl)
-        _, key, value, created, updated, _, _ = row
-        return Item(
-            value=decode(value, self.settings.file),
-            key=key,
-            namespace=namespace(name.path),
-            created_at=when(created),
-            updated_at=when(updated),
-        )
+        key, value, created, updated = self._read(row, op.refresh_ttl)
+        return Item(value=value, key=key, namespace=namespace(name.path), created_at=created, updated_at=updated)
 
     def _list(self, op: ListNamespacesOp) -> list[Namespace]:
         conditions = [c for c in op.match_conditions or () if c.path]
@@ -124,7 +118,10 @@ class Snapshot:
         )
         params = [p for _, ps in tests for p in ps]
         rows = self.conn.execute(sql, (*params, self.now, op.limit if paged else -1, op.offset if paged else 0))
-        found = [namespace(p) for (p,) in rows]
+        try:
+            found = [namespace(p) for (p,) in rows]
+        except (TypeError, AttributeError) as e:
+            raise self._corrupt(e) from e
         if paged:
             return found
         found = [n for n in found if all(_matches(c, n) for c in rest)]
@@ -186,17 +183,23 @@ class Snapshot:
     def _items(
         self, page: Sequence[tuple[int, float | None]], names: Sequence[Name], refresh: bool
     ) -> list[SearchItem]:
-        paths = {n.id: n.path for n in names}
-        return [self._item(i, paths[i >> NAMESPACE_SHIFT], score, refresh) for i, score in page]
+        paths = {n.id: namespace(n.path) for n in names}
+        return [self._item(i, paths.get(i >> NAMESPACE_SHIFT), score, refresh) for i, score in page]
 
-    def _item(self, id: int, path: str, score: float | None, refresh: bool) -> SearchItem:
+    def _item(self, id: int, where: Namespace | None, score: float | None, refresh: bool) -> SearchItem:
         row = self.conn.execute(f"SELECT {_COLUMNS} FROM memory_items WHERE id = ?", (id,)).fetchone()
-        if row is None:
+        if row is None or where is None:
             raise self._corrupt(f"item {id} is in an index but not in its table")
-        self._note(row, refresh)
-        _, key, value, created, updated, _, _ = row
-        value = decode(value, self.settings.file)
-        return SearchItem(namespace(path), key, value, when(created), when(updated), score)
+        return SearchItem(where, *self._read(row, refresh), score)
+
+    def _read(self, row: Sequence[Any], refresh: bool) -> tuple[str, dict[str, Any], datetime, datetime]:
+        """Key, value, created_at and updated_at of a row."""
+        try:
+            self._note(row, refresh)
+            _, key, value, created, updated, _, _ = row
+            return key, decode(value, self.settings.file), when(created), when(updated)
+        except (TypeError, ValueError, OverflowError) as e:
+            raise self._corrupt(f"item {row[0]}: {e}") from e
 
     # rank
 
@@ -249,12 +252,17 @@ class Snapshot:
     def _name(self, namespace: Sequence[str]) -> Name | None:
         sql = "SELECT id, path, version, stamp FROM memory_namespaces WHERE path = ?"
         row = self.conn.execute(sql, (path(namespace),)).fetchone()
-        return None if row is None else Name(*row)
+        return None if row is None else self._named(row)
 
     def _under(self, prefix: Sequence[str]) -> list[Name]:
         inner, params = under(prefix)
         sql = f"SELECT id, path, version, stamp FROM memory_namespaces WHERE {inner}"
-        return [Name(*row) for row in self.conn.execute(sql, params)]
+        return [self._named(row) for row in self.conn.execute(sql, params)]
+
+    def _named(self, row: Sequence[Any]) -> Name:
+        if [type(v) for v in row] != [int, str, int, int]:
+            raise self._corrupt(f"namespace {row!r:.80}")
+        return Name(*row)
 
     def _note(self, row: Sequence[Any], refresh: bool) -> None:
         # A refresh that would move the deadline by less than 1% of the ttl is not worth a write.

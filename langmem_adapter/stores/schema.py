@@ -1,6 +1,6 @@
 """The tables, and how an older file becomes a newer one.
 
-    memory_meta        key, value: schema, store_id, tokenizer, embedder
+    memory_meta        key, value: schema, store_id, tokenizer, embedder, epoch, rebuilt, erasing
     memory_namespaces  one row per namespace ever written. `version` grows with every item changed and is what a
                        conditional commit compares; `stamp` also grows when only a deadline or a vector changed and is
                        what validates caches. The row outlives its items, so that neither ever goes back.
@@ -15,7 +15,7 @@ Times are integers, microseconds since the epoch. The names carry a prefix becau
 import secrets
 import sqlite3
 
-from langmem_adapter.errors import StoreTooNew
+from langmem_adapter.errors import StoreCorrupt, StoreTooNew
 
 NAMESPACE_SHIFT = 32
 
@@ -29,7 +29,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             version INTEGER NOT NULL,
             stamp INTEGER NOT NULL,
             next_seq INTEGER NOT NULL,
-            latest INTEGER NOT NULL     -- highest updated_at given out
+            latest INTEGER NOT NULL,    -- highest updated_at given out
+            removed INTEGER NOT NULL    -- epoch in which texts were last overwritten or deleted here; 0: never
         )""",
         """CREATE TABLE memory_items (
             id INTEGER PRIMARY KEY,
@@ -63,11 +64,14 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 )
 
 
-def version(conn: sqlite3.Connection) -> int:
+def version(conn: sqlite3.Connection, name: str) -> int:
     """The schema number of the file; 0 if it has no tables of ours."""
     if conn.execute("SELECT 1 FROM sqlite_master WHERE name = 'memory_meta'").fetchone() is None:
         return 0
-    return int(meta(conn, "schema") or 0)
+    found = meta(conn, "schema") or ""
+    if not found.isdecimal():
+        raise StoreCorrupt(f"{name} has no readable schema number ({found!r:.40}); it was left as it is")
+    return int(found)
 
 
 def migrate(conn: sqlite3.Connection, name: str, tokenizer: int) -> None:
@@ -77,7 +81,7 @@ def migrate(conn: sqlite3.Connection, name: str, tokenizer: int) -> None:
     conn.execute("BEGIN IMMEDIATE")
     try:
         if not _settled(conn, name):  # another process may have done it while we waited
-            found = version(conn)
+            found = version(conn, name)
             for statements in MIGRATIONS[found:]:
                 for statement in statements:
                     conn.execute(statement)
@@ -85,6 +89,7 @@ def migrate(conn: sqlite3.Connection, name: str, tokenizer: int) -> None:
             if not found:
                 set_meta(conn, "store_id", secrets.token_hex(16))
                 set_meta(conn, "tokenizer", str(tokenizer))
+                set_meta(conn, "epoch", "1")
         conn.execute("COMMIT")
     except BaseException:
         if conn.in_transaction:
@@ -93,7 +98,7 @@ def migrate(conn: sqlite3.Connection, name: str, tokenizer: int) -> None:
 
 
 def _settled(conn: sqlite3.Connection, name: str) -> bool:
-    found = version(conn)
+    found = version(conn, name)
     if found > len(MIGRATIONS):
         raise StoreTooNew(
             f"{name} has schema {found}, this version of the package knows up to {len(MIGRATIONS)}; upgrade the package"
@@ -105,6 +110,12 @@ def meta(conn: sqlite3.Connection, key: str) -> str | None:
     """One value of `memory_meta`."""
     row = conn.execute("SELECT value FROM memory_meta WHERE key = ?", (key,)).fetchone()
     return None if row is None else str(row[0])
+
+
+def number(conn: sqlite3.Connection, key: str) -> int:
+    """One number of `memory_meta`; 0 if it is not there."""
+    found = meta(conn, key) or ""
+    return int(found) if found.isdecimal() else 0
 
 
 def set_meta(conn: sqlite3.Connection, key: str, value: str) -> None:

@@ -98,6 +98,7 @@ class SqliteMemoryStore(MemoryStore):
         self._keepers = Workers(1, f"memory-keep {self.name}")
         self._sweeper: Sweeper | None = None
         self._unverified: set[bytes] = set()
+        self._rebuild_due = False
         try:
             with self._connections.alone() as conn:
                 schema.migrate(conn, self.name, TOKENIZER)
@@ -149,7 +150,7 @@ class SqliteMemoryStore(MemoryStore):
         return None if self._embedder is None else self._embedder.embeddings
 
     def _meet_embedder(self, conn: Any, replace: bool) -> None:
-        found = embedders.stored(conn)
+        found = embedders.stored(conn, self.name)
         if found is None or self._embedder is None:
             return
         try:
@@ -157,10 +158,10 @@ class SqliteMemoryStore(MemoryStore):
         except EmbedderMismatch:
             if not replace:
                 raise
-            self._embedder_id = found["id"] + 1
+            self._embedder_id = found.id + 1
             embedders.enrol(conn, self._embedder, self._embedder_id)
             return
-        self._embedder_id, self._embedder.dims = found["id"], found["dims"]
+        self._embedder_id, self._embedder.dims = found.id, found.dims
 
     # LangGraph's interface
 
@@ -256,10 +257,10 @@ class SqliteMemoryStore(MemoryStore):
 
     def _snapshot(self, conn: Any, queries: Mapping[str, Matrix]) -> Snapshot:
         if self._embedder_id is None and self._embedder is not None:
-            found = embedders.stored(conn)  # another process may have written the first vectors
+            found = embedders.stored(conn, self.name)  # another process may have written the first vectors
             if found is not None:
                 embedders.check(found, self._embedder, self.name)
-                self._embedder_id = found["id"]
+                self._embedder_id = found.id
         dims = (self._embedder.dims if self._embedder is not None else None) or 0
         settings = Settings(self.name, self._cache, self._embedder_id, dims, self.mode)
         return Snapshot(conn, settings, queries, micros(self._now()))
@@ -268,10 +269,10 @@ class SqliteMemoryStore(MemoryStore):
         """The number of our embedder, given out with the first vectors; EmbedderMismatch if it was replaced."""
         if self._embedder is None:
             return None
-        found = embedders.stored(conn)
+        found = embedders.stored(conn, self.name)
         if found is not None:
             embedders.check(found, self._embedder, self.name)
-            return int(found["id"])
+            return found.id
         if self._embedder.dims is None:
             return None  # nothing was embedded yet
         embedders.enrol(conn, self._embedder, 1)
@@ -341,11 +342,13 @@ class SqliteMemoryStore(MemoryStore):
         check(SearchOp(tuple(namespace_prefix)))
         with self._connections.writing() as conn:
             deletes, pieces = erasure.erase(conn, namespace_prefix, keys)
-            written = writing.write(conn, deletes, None, micros(self._now()))
+            lingering = bool(deletes) and erasure.lingering(conn, namespace_prefix)
+            written = writing.write(conn, deletes, None, micros(self._now()), erasing=True)
             if deletes:
                 schema.set_meta(conn, "erasing", "1")  # until verified, also if this process dies
         self._advance([], written)
         self._unverified |= pieces
+        self._rebuild_due |= lingering
         return self._verify(len(deletes), wait)
 
     async def aerase(
@@ -369,9 +372,11 @@ class SqliteMemoryStore(MemoryStore):
         with self._connections.reading() as conn:
             marked = schema.meta(conn, "erasing") is not None
         pieces = set(self._unverified)
-        done = erasure.verify(self._connections, pieces, items, wait, rebuild=marked and not pieces)
+        rebuild = self._rebuild_due or (marked and not pieces)
+        done = erasure.verify(self._connections, pieces, items, wait, rebuild=rebuild)
         if done.state == "done":
             self._unverified -= pieces
+            self._rebuild_due = False
             if marked:
                 with self._connections.writing() as conn:
                     conn.execute("DELETE FROM memory_meta WHERE key = 'erasing'")
@@ -444,8 +449,8 @@ class SqliteMemoryStore(MemoryStore):
         """The number our embedder has or, with nothing embedded yet, will have."""
         if self._embedder is None:
             return None
-        found = embedders.stored(conn)
-        return 1 if found is None else int(found["id"])
+        found = embedders.stored(conn, self.name)
+        return 1 if found is None else found.id
 
     def backup(self, path: str | Path) -> None:
         """Copy the store, as of this moment, to a new file while others go on reading and writing."""

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -100,8 +101,11 @@ def encode(value: Mapping[str, Any]) -> str:
         keys = json.loads(text) == value or _has_str_keys(value)
     except RecursionError as e:
         raise InvalidInput("the value is nested too deeply to be stored") from e
-    except (TypeError, ValueError):
-        _raise_for(value)
+    except (TypeError, ValueError) as e:
+        try:
+            _raise_for(value)
+        except RecursionError:
+            raise InvalidInput("the value contains itself") from e
         raise
     if not keys:
         _raise_for(value)
@@ -159,6 +163,20 @@ def strings(value: Any) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for v in value:
             yield from strings(v)
+
+
+# An id has a hexadecimal letter somewhere: a long number may be somebody's telephone.
+_IDS_AND_TIMES = re.compile(r"(?:[0-9a-zA-Z]{0,8}[-_:]?(?=[0-9-]*[a-f])[0-9a-f-]{12,}|\d{4}-\d\d-\d\dT[\d:.+Z-]+)\Z")
+
+
+def telling(value: Any) -> set[str]:
+    """The strings of a value that say something and are long enough to be recognised: no ids, no times."""
+    return {s for s in strings(value) if len(s) >= 8 and not _IDS_AND_TIMES.match(s)}
+
+
+def inside_json(text: str) -> str:
+    """The text as it stands between the quotes of stored JSON."""
+    return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
 def micros(seconds: float) -> int:

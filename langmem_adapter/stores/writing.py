@@ -13,9 +13,9 @@ from langmem_adapter.errors import Conflict
 from langmem_adapter.namespaces import Namespace
 from langmem_adapter.stores.facets import Deadlines, row_of, stored
 from langmem_adapter.stores.part import Change, Part
-from langmem_adapter.stores.schema import NAMESPACE_SHIFT
+from langmem_adapter.stores.schema import NAMESPACE_SHIFT, number
 from langmem_adapter.stores.tokens import Indexed, index
-from langmem_adapter.stores.values import encode, path, strings
+from langmem_adapter.stores.values import encode, inside_json, path, strings, telling
 from langmem_adapter.stores.vectors import Matrix
 
 WHOLE = ("$",)
@@ -130,24 +130,34 @@ def check_versions(conn: sqlite3.Connection, expect: Mapping[Namespace, int]) ->
             raise Conflict(f"{wanted} is at version {found}, not {version}: another writer changed it; read it again")
 
 
-def write(conn: sqlite3.Connection, prepared: Sequence[Prepared], embedder: int | None, now: int) -> list[Written]:
-    """Apply the puts; what changed, by namespace. Namespaces in which nothing changed are left out."""
+def write(
+    conn: sqlite3.Connection, prepared: Sequence[Prepared], embedder: int | None, now: int, *, erasing: bool = False
+) -> list[Written]:
+    """Apply the puts; what changed, by namespace. Namespaces in which nothing changed are left out.
+
+    Unless `erasing`, a namespace is marked when texts go from it: copies of them may stay in the file.
+    """
     groups: dict[str, list[Prepared]] = {}
     for p in prepared:
         groups.setdefault(p.path, []).append(p)
-    done = [_write_one(conn, where, group, embedder, now) for where, group in groups.items()]
-    return [w for w in done if w is not None]
+    batches = [_write_one(conn, where, group, embedder, now) for where, group in groups.items()]
+    marked = [(b.namespace,) for b in batches if b is not None and b.removed and not erasing]
+    if marked:
+        sql = "UPDATE memory_namespaces SET removed = ? WHERE id = ?"
+        epoch = number(conn, "epoch")
+        conn.executemany(sql, [(epoch, *id) for id in marked])
+    return [b.written for b in batches if b is not None]
 
 
 def _write_one(
     conn: sqlite3.Connection, where: str, group: Sequence[Prepared], embedder: int | None, now: int
-) -> Written | None:
+) -> "_Batch | None":
     sql = "SELECT id, version, stamp, next_seq, latest FROM memory_namespaces WHERE path = ?"
     row = conn.execute(sql, (where,)).fetchone()
     if row is None:
         if all(p.value is None for p in group):
             return None
-        cursor = conn.execute("INSERT INTO memory_namespaces VALUES (NULL, ?, 0, 0, 1, 0)", (where,))
+        cursor = conn.execute("INSERT INTO memory_namespaces VALUES (NULL, ?, 0, 0, 1, 0, 0)", (where,))
         row = (cursor.lastrowid, 0, 0, 1, 0)
     id, version, stamp, seq, latest = row
     batch = _Batch(conn, id, seq, latest, embedder, now)
@@ -161,7 +171,8 @@ def _write_one(
         "UPDATE memory_namespaces SET version = ?, stamp = ?, next_seq = ?, latest = ? WHERE id = ?",
         (version + count, stamp + count, batch.seq, batch.latest, id),
     )
-    return Written(id, stamp, stamp + count, batch.changes)
+    batch.written = Written(id, stamp, stamp + count, batch.changes)
+    return batch
 
 
 class _Batch:
@@ -171,10 +182,13 @@ class _Batch:
         self, conn: sqlite3.Connection, namespace: int, seq: int, latest: int, embedder: int | None, now: int
     ) -> None:
         self.changes: list[Change] = []
+        self.written = Written(namespace, 0, 0, self.changes)
+        self.removed = False
+        """Whether texts were overwritten or deleted."""
+        self.namespace = namespace
         self.seq = seq
         self.latest = latest
         self._conn = conn
-        self._namespace = namespace
         self._embedder = embedder
         self._now = now
         self._items: list[tuple[Any, ...]] = []
@@ -185,15 +199,17 @@ class _Batch:
 
     def add(self, p: Prepared) -> None:
         """Note one put or delete."""
-        sql = "SELECT id, created_at, expires_at FROM memory_items WHERE namespace = ? AND key = ?"
-        old = self._conn.execute(sql, (self._namespace, p.key)).fetchone()
+        sql = "SELECT id, created_at, expires_at, value FROM memory_items WHERE namespace = ? AND key = ?"
+        old = self._conn.execute(sql, (self.namespace, p.key)).fetchone()
+        if old is not None and not self.removed:
+            self.removed = loses_text(old[3], p.value or "")
         if p.value is None:
             if old is not None:
                 self._gone.append((old[0],))
                 self.changes.append(Change(old[0], None, None, None, None))
             return
         if old is None:
-            id, self.seq = self._namespace << NAMESPACE_SHIFT | self.seq, self.seq + 1
+            id, self.seq = self.namespace << NAMESPACE_SHIFT | self.seq, self.seq + 1
         else:
             id = old[0]
         # Strictly growing in a namespace, so that "newest first" survives a clock that steps back.
@@ -207,7 +223,7 @@ class _Batch:
         assert p.words is not None
         expires = None if p.ttl is None else self._now + round(p.ttl * 60e6)
         times = (created, self.latest, expires, p.ttl)
-        self._items.append((id, self._namespace, p.key, p.value, *times, p.fields, p.topic, p.status))
+        self._items.append((id, self.namespace, p.key, p.value, *times, p.fields, p.topic, p.status))
         self._ranks.append((id, p.words.hashes.tobytes(), p.words.language, *stored(p.row)))
         if self._embedder is not None and p.fields != "[]":
             self._vectors.append((id, self._embedder, b"" if p.vectors is None else p.vectors.tobytes()))
@@ -224,6 +240,14 @@ class _Batch:
         many("INSERT OR REPLACE INTO memory_items VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", self._items)
         many("INSERT OR REPLACE INTO memory_ranks VALUES (?, ?, ?, ?, ?, ?, ?)", self._ranks)
         many("INSERT OR REPLACE INTO memory_vectors VALUES (?, ?, ?)", self._vectors)
+
+
+def loses_text(old: str, new: str) -> bool:
+    """Whether a text of the old JSON is not in the new one."""
+    try:
+        return old != new and any(inside_json(s) not in new for s in telling(json.loads(old)))
+    except ValueError:
+        return True  # damaged
 
 
 def refresh(conn: sqlite3.Connection, ttls: Mapping[int, float], now: int) -> list[Refreshed]:
