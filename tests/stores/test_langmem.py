@@ -74,5 +74,5 @@ async def test_the_memory_manager_stores_and_recalls(tmp_path: Path) -> None:
         contents = {i.value["content"]["content"] for i in store.search(("memories", "u1"))}
         assert contents == {"The user eats fish.", "The user has a cat."}
         found = manager.search(query="fish", config=config)
-        assert found[0].value["content"].content == "The user eats fish."
+        assert found[0].value.content == "The user eats fish."
         assert isinstance(store, BaseStore)
