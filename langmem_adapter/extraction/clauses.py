@@ -32,6 +32,8 @@ class Clause:
     """The sentence it stands in, masked."""
     before: str = ""
     """The clause before it in the same sentence."""
+    after: str = ""
+    """The mark behind it, if the sentence goes on (":")."""
     asked: bool = False
     """Whether the speaker asked for it to be remembered."""
 
@@ -166,7 +168,9 @@ def _clauses_of(masked: str, start: int, end: int, own: frozenset[str], offset: 
         found = flags.of_clause(piece, said, joined, sentence[b : b + 40])
         tainted = flags.carried(tainted, piece, joined) | (found & flags.STICKY)
         everything = own | found | tainted | foreign
-        yield Clause(said, offset + at, offset + stop, everything, whole, before, asked or asked_before)
+        yield Clause(
+            said, offset + at, offset + stop, everything, whole, before, sentence[b : b + 1], asked or asked_before
+        )
         before = said
 
 

@@ -21,7 +21,11 @@ _FICTION = _any(
     r"\b(?:proofread|translate|paraphrase|rephrase|rewrite|reword|summari[sz]e|spell-?check|edit"
     r"|correct|transcribe|analy[sz]e|classify)\b[^.!?]{0,60}(?::|\bthis\b|\bthe\s+following\b|\x00)",
     r"^\W*(?:proofread|translate|paraphrase|rephrase|rewrite|reword|summari[sz]e)\b",
-    r"\b(?:for|in)\s+(?:this|the|my|our)\s+(?:story|game|scene|novel|play|campaign|rpg|script|sketch|book|role)\b",
+    r"\b(?:for|in)\s+(?:this|the|my|our)\s+(?:story|game|scene|novel|play|campaign|rpg|script|sketch"
+    r"|book|role|film|movie|series|joke|example|scenario|dream|picture|photo|song|video)\b",
+    r"^\W*(?:forwarded\s+message|begin\s+forwarded|from\s+the\s+(?:article|book|e-?mail|paper|website"
+    r"|docs|interview|report|news)|on\s+.{3,40}\bwrote|"
+    r"quote|excerpt|example|input|text|lyrics|transcript|caption|headline|prompt)\s*:",
     r"\b(?:my|the)\s+character\b",
 )
 _SUPPOSE = _any(
@@ -30,6 +34,7 @@ _SUPPOSE = _any(
     r"|let's\s+pretend|let's\s+assume|"
     r"let's\s+imagine|say\s+(?:that\s+)?i\b|say\s+i'm\b|hypothetically|what\s+if)\b",
     r"\bhypothetical(?:ly)?\b",
+    r"\bfor\s+(?:the\s+sake\s+of\s+argument|argument's\s+sake)\b",
 )
 _SARCASM = _any(
     r"\boh,?\s+(?:sure|great|joy|yes|yay|wonderful|fantastic|lovely|brilliant|good|of\s+course)\b",

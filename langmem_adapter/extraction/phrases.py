@@ -168,6 +168,8 @@ def thing(words: str, most: int = 6) -> str | None:
     cut = tail_cut(words)
     if not cut or _BREAK.search(cut) or _DANGLING.search(cut) or _HOLLOW.fullmatch(cut):
         return None
+    if re.search(r"\bones?$|^(?:option|plan|choice|version|answer|item|number|step)\s+\w+$", cut, re.IGNORECASE):
+        return None
     if MASK in cut or len(cut) > 80 or len(cut.split()) > most:
         return None
     if _VAGUE.match(cut) or _PRONOUN.search(cut) or not re.search(r"\w", cut) or re.search(r"[{}\[\]<>=|\\]", cut):
@@ -184,7 +186,10 @@ def things(words: str, most: int = 5) -> list[str]:
         parts = [] if re.search(r"(?:^|\s)(?:an?|the)\s+[\w-]+$", parts[0], re.IGNORECASE) else parts[:1]
     # "painting walls and doors" is one pastime, "painting and doors" two.
     elif (len(parts) > 1 and _GERUND.match(parts[0]) and " " in parts[0].strip() and not _GERUND.match(parts[1])) or (
-        len(parts) == 2 and " " not in parts[0].strip() and _SHARED.search(parts[1].strip())
+        len(parts) == 2
+        and " " not in parts[0].strip()
+        and not parts[0].strip().endswith("s")
+        and _SHARED.search(parts[1].strip())
     ):
         parts = [words]
     found: list[str] = []
@@ -228,7 +233,7 @@ def place(words: str) -> str | None:
         cut = head.strip()
     if not cut or MASK in cut or len(cut.split()) > 5 or _NO_PLACE.match(cut) or _PRONOUN.search(cut):
         return None
-    if not re.fullmatch(r"[\w.',&/ -]+", cut) or (cut.casefold().startswith("the ") and not cut[4:5].isupper()):
+    if not re.fullmatch(r"[\w.',&/ -]+", cut) or (re.match(r"the(?: |$)", cut, re.I) and not cut[4:5].isupper()):
         return None
     if cut == cut.lower():
         return cut.title() if len(cut.split()) <= 2 and cut.replace(" ", "").isalpha() else None
@@ -265,7 +270,8 @@ def name(words: str) -> str | None:
     if any(p.casefold().strip(".") in _NO_NAME for p in parts):
         return None
     if parts[0][0].islower():
-        return parts[0].capitalize() if len(parts) == 1 and len(cut) > 1 else None
+        alone = len(parts) == 1 and len(cut) > 1 and not re.search(r"(?:ed|ing|ly|ful|less|ous|able)$", cut)
+        return parts[0].capitalize() if alone else None
     while len(parts) > 1 and parts[-1][0].islower() and parts[-1].casefold() not in {"de", "van", "von", "der"}:
         parts.pop()
     return " ".join(parts)
@@ -288,7 +294,7 @@ def third(verb: str) -> str:
     low = verb.casefold()
     if low in _IRREGULAR:
         return _IRREGULAR[low]
-    if low in _SAME or low.endswith("ed"):
+    if low in _SAME or (low.endswith("ed") and not low.endswith("eed")):
         return low
     if low.endswith(("s", "x", "ch", "sh", "z")):
         return low + "es"

@@ -25,6 +25,15 @@ _POWER = (
     r"|withdraw|refund|sign\s+off|grant|revoke|change|skip|use)"
 )
 _PERMISSION = _any(
+    r"\b(?:don't|do\s+not|dont|never|no\s+longer)\s+(?:need|require|have)\s+(?:to\s+)?(?:\w+\s+"
+    r")?(?:confirm\w*|approval|permission|"
+    r"authori[sz]\w+|verif\w+|a\s+second|checks?|sign\s+off)\b",
+    r"\b(?:upgraded|promoted|elevated|switched)\s+to\s+(?:an?\s+)?(?:admin|owner|root|superuser|moderator)\w*\b",
+    r"\bi(?:'m|\s+am)\s+(?:an?\s+|the\s+)?verified\b|\band\s+can\s+\w+\s+(?:any|every|all)\w*\b"
+    r"|\baccess\s+to\s+(?:all|every|any)\b",
+    r"\bmy\s+(?:role|status|account|tier|user)\s+(?:is|has|was)\s+(?:\w+\s+){0,3}(?:admin\w*|root"
+    r"|superuser|owner|moderator|verified|staff)\b",
+    r"\bwithout\s+(?:asking|confirming|approval|confirmation|checking)\b",
     r"\bi(?:'m|\s+am|\s+was|\s+have\s+been|'ve\s+been)\s+(?:now\s+|also\s+|fully\s+"
     r"|pre-?)*(?:authori[sz]ed|cleared|permitted|entitled|allowed|approved|exempt(?:ed)?|verified"
     r"|whitelisted|licensed\s+to)\b(?!\s+to\s+(?:eat|drink|drive|walk|run|exercise|fly|work\s+from"
@@ -67,7 +76,8 @@ _INSTRUCTION = _any(
     r"\b(?:you|(?:the\s+)?(?:assistant|agent|bot|model|ai))\s+(?:must|should|shall|have\s+to|has\s+to"
     r"|need\s+to|are\s+to|is\s+to)\s+"
     rf"(?:(?:always|never|not|also|only|first)\s+)*{_ORDER}\b",
-    r"\byou\s+(?:must|should|shall)\s+(?:always|never)\b|\bi\s+want\s+you\s+to\b|\bthe\s+(?:assistant"
+    r"\byou\s+(?:must|should|shall)\s+(?:always|never)\b|\bwants?\s+you\s+to\b(?!\s+(?:call|address"
+    r"|answer|reply|respond|write|speak|keep|use|be)\b)|\bthe\s+(?:assistant"
     r"|agent|bot)\s+\w+s\b",
     r"\b(?:ignore|disregard|forget|override|bypass|disable|reveal|disclose|leak|exfiltrate)\s+"
     r"(?:\w+\s+){0,3}(?:instructions?|prompts?|"
@@ -92,6 +102,7 @@ _INSTRUCTION = _any(
     r"^\W*(?:please\s+)?(?:delete|erase|wipe|drop)\s+(?:all|every|the)\b",
 )
 _MEMORY = _any(
+    r"\bconfidence\s+(?:of\s+)?[\d.]+|^\W*(?:fact|memory|add\s+to\s+memory|profile\s+update)\s*:",
     r"\b(?:confidence|trust|source|source_type|importance|valid_until|expires?_at|scope|topic)\s*[=:]\s*\S",
     r"\b(?:this|that|the|these)\s+(?:memor(?:y|ies)|records?|facts?|notes?|entr(?:y|ies))\s+(?:can"
     r"|must|should|may|will|is|are|has|have)\b",
@@ -102,6 +113,7 @@ _MEMORY = _any(
     r"\bmemory\s+(?:policy|rule|level|store)\b|\bhighest\s+(?:trust|confidence|priority)\b",
 )
 _OTHERS = _any(
+    r"\b(?:all|every|other|others'?)\s+(?:profiles?|accounts?|records?|users?'?|memories)\b|\bmy\s+user_?\s?id\b",
     r"\b(?:for|to)\s+(?:all|every|any|each)\s+(?:users?|customers?|tenants?|accounts?|sessions?"
     r"|conversations?|agents?)\b",
     r"\b(?:all|every|other|another|any)\s+(?:users?|customers?|tenants?)\b",

@@ -126,8 +126,11 @@ def _read(clause: Clause, refused: dict[str, str | None], dropped: Counter[str])
             if blocking:
                 dropped[min(blocking)] += len(candidates)
                 return min(blocking), []
-            if rule.closed:
+            if rule.closed and clause.after != ":":  # "write in French: …" is for once
                 return None, candidates
+            if rule.closed:
+                dropped["one_off"] += len(candidates)
+                return "one_off", []
             return _refusal(clause.sentence, refused, dropped), candidates
     _refusal(clause.sentence, refused, dropped)
     return None, []

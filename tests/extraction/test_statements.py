@@ -183,7 +183,7 @@ AFFAIRS = [
     ("Remember that my bins go out on Tuesday.", ["general|bins go out on tuesday|yes"]),
     (
         "Please note that I have a parking spot behind the church.",
-        ["general|i have a parking spot behind the church|yes"],
+        ["general|have a parking spot behind the church|yes"],
     ),
     ("Don't forget that my car needs diesel.", ["general|car needs diesel|yes"]),
     ("Remember that I'm vegan.", ["diet||vegan"]),

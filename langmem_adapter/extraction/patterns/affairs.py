@@ -107,7 +107,9 @@ _HABITS = (
     r"sleep|commute)"
 )
 _NO_OBJECT = re.compile(
-    r"^(?:it|that|this|them|him|her|you|those|these|out|into|by|away|so|because|and|but|if|when|what"
+    r"^(?:it|that|this|them|him|her|you|those|these|out|along|attention|errands|safe"
+    r"|my\s+words"
+    r"|their\s+words|my\s+heart|into|by|away|so|because|and|but|if|when|what"
     r"|like|as|too|off|on\s+(?:it|that))\b",
     re.I,
 )
@@ -131,7 +133,7 @@ def _habit(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
         or re.search(r"\b(?:i|you|your|he|she|they|it|this|that|them)\b", rest, re.I)
     ):
         return
-    if not rest and not often:
+    if not often and (not rest or re.match(r"(?:eat|order|book|pay|tip|vote|fast)$", match["verb"], re.IGNORECASE)):
         return
     rest = re.sub(r"\bmy\b", "their", rest, flags=re.IGNORECASE)
     verb, _sep, particle = " ".join(match["verb"].casefold().split()).partition(" ")
@@ -158,7 +160,7 @@ def _asked(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
         and MASK not in said
         and not re.search(r"\b(?:you|your)\b", said, re.IGNORECASE)
     ):
-        yield fact(third_person(said), "general", said, "yes")
+        yield fact(third_person(said), "general", re.sub(r"^i\s+", "", said, flags=re.IGNORECASE), "yes")
 
 
 def _whereabouts(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
@@ -218,7 +220,7 @@ RULES = (
     ),
     rule(
         r"(?:i|we)\s+(?:still\s+)?(?:can't|cannot|cant)\s+(?P<verb>log\s+in(?:to)?|log\s+on|sign\s+"
-        r"in(?:to)?|access|connect|open|install|print|upload|download|reach|find\s+my|get\s+into)\s+"
+        r"in(?:to)?|access|connect|open|install|print|upload|download|reach|get\s+into)\s+"
         r"(?P<what>(?:to\s+|my\s+|the\s+|our\s+)?[^,;:?]+)",
         _cannot,
     ),

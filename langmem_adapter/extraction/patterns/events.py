@@ -35,7 +35,8 @@ def _personal(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
 RULES = (
     rule(
         rf"{_I}(?P<verb>started|launched|opened|founded|set\s+up|joined|signed\s+up\s+for|enrolled\s+in)\s+"
-        rf"(?P<what>(?:an?|my|our|the)\s+(?:[\w'-]+\s+){{0,4}}?{_UNDERTAKING}(?=$|[,.!]|\s)(?:\s+(?:for|of"
+        rf"(?P<what>(?:an?|my|our|the)\s+(?:[\w'-]+\s+){{0,4}}?{_UNDERTAKING}(?=$|[,.!]|\s+(?:for|of|about"
+        r"|in|with|at|called|on|to|that|last|this|yesterday|today|online|and|together)\b)(?:\s+(?:for|of"
         r"|about|in|with|at|called)\s+[^,;:]+)?)",
         _milestone,
     ),

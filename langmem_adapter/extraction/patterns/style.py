@@ -42,6 +42,9 @@ _STATE = frozenset({"modal"})
 
 def _language(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
     language = language_name(match["language"])
+    if language.split()[0] in ("plain", "simple"):  # how, not in which language
+        yield fact(f"The user wants answers in {language}.", "preference/style", "answers", language, kind="preference")
+        return
     yield fact(f"The user wants to be answered in {language}.", "identity/language", value=language, kind="preference")
 
 

@@ -82,7 +82,7 @@ def _left_job(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
 
 
 def _role_and_firm(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
-    role = occupation(match["role"], trusted=match.groupdict().get("sure") is not None)
+    role = occupation(match["role"], trusted=match.groupdict().get("sure"))
     if not role:
         return
     article = (match.groupdict().get("article") or "").strip().casefold()
@@ -203,14 +203,19 @@ _NO_ROLE = re.compile(
 _OF = re.compile(r"\s+(?:of|for)\s+(?P<what>(?:an?|the|my|our)?\s*[^,;:]{2,50})", re.IGNORECASE)
 
 
-def occupation(words: str, *, trusted: bool = False) -> str | None:
+def occupation(words: str, *, trusted: str | None = None) -> str | None:
     """The job in these words ("freelance illustrator", "CEO of a pottery studio"), else None.
 
-    Without `trusted` ("I work as …") the head noun must be a known occupation: "I'm a mess" is no job.
+    Unless it is told as one (`trusted`: "as" for "I work as …", "" for "my job is …") the head noun must be a known
+    occupation: "I'm a mess" is no job.
     """
     cut = tail_cut(re.split(r"\s+(?:at|in|with|by|from|on)\s+", words)[0])
     match = _ROLE.match(cut)
-    if trusted and re.fullmatch(r"[a-z]+ing(?:\s+[\w-]+){1,3}", cut, re.IGNORECASE):
+    if (
+        trusted == ""
+        and not re.search(r"\b(?:me|you)\b", cut)
+        and re.fullmatch(r"[a-z]+ing(?:\s+[\w-]+){1,3}", cut, re.IGNORECASE)
+    ):
         return cut
     if match and not _NO_ROLE.search(match[0]):
         rest = cut[match.end() :]
@@ -265,7 +270,8 @@ RULES = (
         _works_for,
     ),
     rule(
-        r"my\s+(?:new\s+|current\s+)?(?:employer|company|workplace)\s+is\s+(?:called\s+|now\s+)?(?P<firm>.+)",
+        r"my\s+(?:new\s+|current\s+)?(?:employer|company|workplace)\s+is\s+(?:called\s+|now\s+"
+        r")?(?P<firm>(?-i:[A-Z]).+)",
         _works_for,
     ),
     rule(
