@@ -172,7 +172,12 @@ def thing(words: str, most: int = 6) -> str | None:
         return None
     if MASK in cut or len(cut) > 80 or len(cut.split()) > most:
         return None
-    if _VAGUE.match(cut) or _PRONOUN.search(cut) or not re.search(r"\w", cut) or re.search(r"[{}\[\]<>=|\\]", cut):
+    if (
+        _VAGUE.match(cut)
+        or _PRONOUN.search(cut)
+        or not re.search(r"\w|[^\x00-\x7f]", cut)
+        or re.search(r"[{}\[\]<>=|\\]", cut)
+    ):
         return None
     return re.sub(r"\bmy\b", "their", cut, flags=re.IGNORECASE)
 

@@ -190,8 +190,33 @@ AFFAIRS = [
 ]
 
 
+ENDED_AND_BESIDES = [
+    ("I no longer live in Porto.", ["-home/location||Porto"]),
+    ("We moved away from Lyon.", ["-home/location||Lyon"]),
+    ("I no longer use Slack.", ["-preference/tool|slack|Slack"]),
+    ("I'm no longer a student.", ["-work/role||student"]),
+    ("I don't like jazz anymore.", ["preference/likes|jazz|dislike"]),
+    ("I quit smoking.", ["preference/likes|smoking|avoid"]),
+    ("I stopped eating meat two years ago.", ["diet||no meat"]),
+    ("I ditched WhatsApp for Signal.", ["preference/tool|signal|Signal"]),
+    ("I moved from Notion to Obsidian last month.", ["preference/tool|obsidian|Obsidian"]),
+    ("As a vegan I find airline food hard.", ["diet||vegan"]),
+    ("My address is 14 Mill Road, Cambridge.", ["home/location||14 Mill Road, Cambridge"]),
+    ("I'd rather take the train than fly.", ["preference/likes|take the train|like"]),
+    ("Coffee is my favourite drink.", ["preference/likes|favourite drink|Coffee"]),
+    ("We have a cat named Miso and a dog named Udon.", ["relation|cat miso|Miso", "relation|dog udon|Udon"]),
+    ("I'm a mother of two.", ["relation|kids|two"]),
+    ("I support 🏴󠁧󠁢󠁷󠁬󠁳󠁿 in the football.", ["preference/likes|🏴󠁧󠁢󠁷󠁬󠁳󠁿|like"]),
+    ("I opened a bike shop.", ["general|opened a bike shop|happened"]),
+    ("I just adopted a greyhound.", ["general|adopted a greyhound|happened"]),
+    ("Don't forget I'm diabetic.", ["general|condition|diabetic"]),
+    ("For future reference, I take size 43 shoes.", ["general|take size 43 shoes|yes"]),
+]
+
+
 @pytest.mark.parametrize(
-    ("said", "learnt"), FOOD + SEAT + IDENTITY + HOME + WORK + TASTES + TOOLS + STYLE + PEOPLE + AFFAIRS
+    ("said", "learnt"),
+    FOOD + SEAT + IDENTITY + HOME + WORK + TASTES + TOOLS + STYLE + PEOPLE + AFFAIRS + ENDED_AND_BESIDES,
 )
 def test_a_plain_statement_is_learnt(said, learnt, brief):
     """Topic, slot and value of every fact in the sentence, and nothing else."""
