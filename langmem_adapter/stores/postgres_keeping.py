@@ -1,0 +1,257 @@
+"""Keeping the tables healthy: what `doctor` reports, vacuuming, embedding again, taking over a LangGraph store."""
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import psycopg
+from langgraph.store.base import PutOp
+
+from langmem_adapter.errors import InvalidInput
+from langmem_adapter.records import Frozen
+from langmem_adapter.stores.erasure import Erasure
+from langmem_adapter.stores.postgres_schema import Connection, Schema, meta, run
+from langmem_adapter.stores.values import micros, namespace
+from langmem_adapter.stores.vectors import Matrix
+from langmem_adapter.stores.writing import texts_at
+
+OUT_OF_REACH = (
+    "the rows are gone from the tables; the write-ahead log keeps them until it is recycled (after the next "
+    "checkpoints), archives, replicas behind it and backups for as long as they are kept"
+)
+BATCH = 100
+
+
+class Checkup(Frozen):
+    """What `doctor` found. Sizes are bytes."""
+
+    database: str
+    server_version: str
+    schema_version: int
+    store_id: str
+    pgvector: bool
+    row_level_security: bool
+    partitions: int
+    """0: none."""
+    embedder: str | None
+    dims: int | None
+    not_embedded: int
+    """Items that are to be searched by meaning but have no vector of this embedder: `reindex()`."""
+    namespaces: int
+    items: int
+    expired: int
+    dead_rows: int
+    """Deleted or replaced, not yet vacuumed, as the server estimates."""
+    table_bytes: int
+    durable: bool
+    """Whether the server waits for the disk before it acknowledges a commit."""
+    problems: tuple[str, ...]
+    """What should be done, in words; empty: nothing."""
+
+
+def examine(conn: Connection, schema: Schema, database: str, now: int) -> Checkup:
+    """Look at the tables and the server's settings."""
+    s = schema.name
+    made_by = json.loads(meta(conn, s, "embedder") or "{}")
+    missing = _number(conn, f"SELECT count(*) {_not_embedded(s)}", made_by["id"]) if made_by else 0
+    durable = not {"off"} & {_setting(conn, "fsync"), _setting(conn, "synchronous_commit")}
+    problems = []
+    if missing:
+        problems.append(f"{missing} items have no vector of the current embedder: call reindex()")
+    if not schema.pgvector:
+        problems.append(
+            "pgvector was not there when the schema was created: vectors are compared about 15 times slower; "
+            "install it and copy the data into a new schema"
+        )
+    if not durable:
+        problems.append("fsync or synchronous_commit is off: an acknowledged write can be lost in a crash")
+    if schema.rls and _bypasses(conn):
+        problems.append(
+            "row-level security does not hold for this role: connect as one without SUPERUSER and BYPASSRLS"
+        )
+    return Checkup(
+        database=database,
+        server_version=str(_setting(conn, "server_version")),
+        schema_version=schema.version,
+        store_id=schema.store_id,
+        pgvector=schema.pgvector,
+        row_level_security=schema.rls,
+        partitions=schema.partitions,
+        embedder=made_by.get("name"),
+        dims=made_by.get("dims"),
+        not_embedded=missing,
+        namespaces=_number(
+            conn,
+            f"SELECT count(*) FROM {s}.namespaces n WHERE EXISTS "
+            f"(SELECT 1 FROM {s}.items i WHERE i.owner = n.owner AND i.namespace = n.id)",
+        ),
+        items=_number(conn, f"SELECT count(*) FROM {s}.items"),
+        expired=_number(conn, f"SELECT count(*) FROM {s}.items WHERE expires_at <= %s", now),
+        dead_rows=_number(
+            conn, "SELECT coalesce(sum(n_dead_tup), 0)::bigint FROM pg_stat_all_tables WHERE schemaname = %s", s
+        ),
+        table_bytes=_number(
+            conn,
+            "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c "
+            "JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s AND c.relkind = 'r'",
+            s,
+        ),
+        durable=durable,
+        problems=tuple(problems),
+    )
+
+
+def _bypasses(conn: Connection) -> bool:
+    return bool(run(conn, "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user", ())[0][0])
+
+
+def _number(conn: Connection, sql: str, *params: Any) -> int:
+    return int(run(conn, sql, params)[0][0])
+
+
+def _setting(conn: Connection, name: str) -> Any:
+    return run(conn, "SELECT current_setting(%s)", (name,))[0][0]
+
+
+# erasing
+
+
+def xid(conn: Connection) -> str:
+    """The number of the transaction that is open."""
+    return str(run(conn, "SELECT pg_current_xact_id()::text", ())[0][0])
+
+
+def vacuum(conn: Connection, s: str, items: int, deleted_by: str | None, wait: float) -> Erasure:
+    """Clear the deleted rows out of the table files, once nobody can see them any more."""
+    warnings: list[str] = []
+    reason = _await_readers(conn, deleted_by, wait) if deleted_by is not None else ""
+    conn.add_notice_handler(note := lambda d: warnings.append(d.message_primary or ""))
+    try:
+        for table in ("items", "vectors", "commits"):
+            run(conn, f"VACUUM {s}.{table}")
+    finally:
+        conn.remove_notice_handler(note)
+    if warnings:  # not our table: VACUUM says so and skips it
+        reason = f"the tables could not be vacuumed: {warnings[0]}"
+    return Erasure(
+        items=items,
+        pieces=0,
+        shared=0,
+        searched=(),
+        bytes_searched=0,
+        found=0,
+        vacuumed=not warnings,
+        state="pending" if reason else "done",
+        reason=reason or OUT_OF_REACH,
+    )
+
+
+def _await_readers(conn: Connection, deleted_by: str, wait: float) -> str:
+    """Why VACUUM would have to leave rows: a transaction or replica that may still see them; "" if there is none."""
+    give_up = time.monotonic() + wait
+    sql = (
+        "SELECT (SELECT count(*) FROM pg_stat_activity WHERE pid <> pg_backend_pid() "
+        "AND age(backend_xmin) >= age(%s::xid)) "
+        "+ (SELECT count(*) FROM pg_replication_slots WHERE age(xmin) >= age(%s::xid)) "
+        "+ (SELECT count(*) FROM pg_prepared_xacts WHERE age(transaction) >= age(%s::xid))"
+    )
+    short = str(int(deleted_by) % 2**32)
+    while _number(conn, sql, short, short, short):
+        if time.monotonic() >= give_up:
+            return "another transaction or replica can still see an older state; call finish_erasure() later"
+        time.sleep(0.05)
+    return ""
+
+
+# embedding again
+
+
+class Stale(NamedTuple):
+    """An item without a vector of the current embedder."""
+
+    owner: str
+    namespace: int
+    id: int
+    updated_at: int
+    """By which a change in between is noticed."""
+    texts: tuple[str, ...]
+
+
+def _not_embedded(s: str) -> str:
+    return (
+        f"FROM {s}.items i WHERE i.fields IS DISTINCT FROM '[]' AND NOT EXISTS (SELECT 1 FROM {s}.vectors v WHERE "
+        "v.owner = i.owner AND v.namespace = i.namespace AND v.item = i.id AND v.embedder = %s)"
+    )
+
+
+def stale(conn: Connection, s: str, embedder: int, fields: Sequence[str], after: int) -> list[Stale]:
+    """The next items to embed, ids above `after`."""
+    rows = run(
+        conn,
+        f"SELECT i.owner, i.namespace, i.id, i.updated_at, i.value::text, i.fields {_not_embedded(s)} AND i.id > %s "
+        f"ORDER BY i.id LIMIT {BATCH}",
+        (embedder, after),
+    )
+    return [
+        Stale(owner, of, id, at, texts_at(json.loads(value), fields if own is None else json.loads(own)))
+        for owner, of, id, at, value, own in rows
+    ]
+
+
+def restore(conn: Connection, s: str, batch: Sequence[Stale], vectors: Matrix, embedder: int) -> None:
+    """Write the vectors, in the order of all texts, of items that did not change meanwhile."""
+    rows: list[tuple[Any, ...]] = []
+    start = 0
+    for item in batch:
+        for n, vector in enumerate(vectors[start : start + len(item.texts)].tolist()):
+            rows.append((*item[:4], n, embedder, json.dumps(vector).replace("[", "{").replace("]", "}")))
+        start += len(item.texts)
+    places = [[item.owner for item in batch], [item.namespace for item in batch], [item.id for item in batch]]
+    run(
+        conn,
+        f"DELETE FROM {s}.vectors v USING unnest(%s::text[], %s::bigint[], %s::bigint[]) AS w(owner, namespace, id) "
+        "WHERE v.owner = w.owner AND v.namespace = w.namespace AND v.item = w.id AND v.embedder <> %s",
+        (*places, embedder),
+    )
+    if rows:
+        run(
+            conn,
+            f"INSERT INTO {s}.vectors (owner, namespace, item, n, embedder, vector) "
+            "SELECT i.owner, i.namespace, i.id, t.n, t.embedder, t.vector::real[] FROM unnest(%s::text[], "
+            "%s::bigint[], %s::bigint[], %s::bigint[], %s::integer[], %s::integer[], %s::text[]) "
+            f"AS t(owner, namespace, id, updated_at, n, embedder, vector) JOIN {s}.items i ON i.owner = t.owner AND "
+            "i.namespace = t.namespace AND i.id = t.id AND i.updated_at = t.updated_at ON CONFLICT DO NOTHING",
+            [list(column) for column in zip(*rows, strict=True)],
+        )
+
+
+# another store
+
+
+class Foreign(NamedTuple):
+    """An item of a LangGraph `PostgresStore`."""
+
+    put: PutOp
+    times: tuple[int, int, int | None]
+    """When it was created, updated and expires."""
+
+
+def items_of(source: str, table: str) -> Iterator[list[Foreign]]:
+    """The items in a LangGraph store's table that have not expired, oldest first, a batch at a time."""
+    if not all(part.isidentifier() for part in table.split(".")):
+        raise InvalidInput(f"table must be a name, or schema.name, got {table!r}")
+    with psycopg.connect(source) as conn, conn.cursor(name="langmem_import") as rows:
+        columns = "prefix, key, value::text, created_at, updated_at, expires_at, ttl_minutes"
+        now = datetime.now(UTC)
+        rows.execute(f"SELECT {columns} FROM {table} ORDER BY updated_at, prefix, key".encode())
+        while batch := rows.fetchmany(BATCH):
+            yield [_foreign(row) for row in batch if row[5] is None or row[5] > now]
+
+
+def _foreign(row: tuple[Any, ...]) -> Foreign:
+    prefix, key, value, created, updated, expires, ttl = row
+    put = PutOp(namespace(prefix), key, json.loads(value), ttl=ttl)
+    ends = None if expires is None else micros(expires.timestamp())
+    return Foreign(put, (micros(created.timestamp()), micros(updated.timestamp()), ends))
