@@ -43,6 +43,14 @@ class Conflict(MemoryAdapterError):
     """Other writers changed the owner's memories each time we tried to commit; nothing was written."""
 
 
+class ModelFailed(MemoryAdapterError):
+    """A chat model gave no usable answer in the tries it had; `usage` is what they cost."""
+
+    def __init__(self, message: str, usage: object = None) -> None:
+        super().__init__(message)
+        self.usage = usage
+
+
 class StoreError(MemoryAdapterError):
     """The database under a store could not do what was asked."""
 

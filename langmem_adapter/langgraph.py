@@ -207,7 +207,7 @@ async def recall_step(memory: Memory, io: IO, state: Any, ids: Ids) -> dict[str,
         if found is None:
             found = await memory._recall(io, messages, **ids.reader, source_type=ids.source_type, hear=ids.learn)
     except Exception as error:  # noqa: BLE001 - a memory that cannot be recalled must not fail the user's turn
-        memory.report("recall_failed", error=repr(error), thread_id=ids.session_id)
+        memory.report("recall_failed", error=type(error).__name__, thread_id=ids.session_id)
         # Nothing was recalled, and nobody shall try again in this turn.
         last = memory.last_said(messages, **ids.reader)
         found = None if last is None else Recollection(message_id=last, key=memory.key)
@@ -229,7 +229,7 @@ async def block_step(memory: Memory, io: IO, state: Any, ids: Ids) -> Block:
             _keep(memory, ids, found)
         return await memory._recall_block(io, found, **ids.reader)
     except Exception as error:  # noqa: BLE001 - a memory that cannot be recalled must not fail the user's turn
-        memory.report("recall_failed", error=repr(error), thread_id=ids.session_id)
+        memory.report("recall_failed", error=type(error).__name__, thread_id=ids.session_id)
         return NO_BLOCK
 
 
@@ -240,7 +240,7 @@ async def remember_step(memory: Memory, io: IO, state: Any, ids: Ids, *, backfil
     try:
         await memory._remember(io, _messages(state), **ids.reader, source_type=ids.source_type, backfill=backfill)
     except Exception as error:  # noqa: BLE001 - the user has the answer; the turn stays queued
-        memory.report("remember_failed", error=repr(error), thread_id=ids.session_id)
+        memory.report("remember_failed", error=type(error).__name__, thread_id=ids.session_id)
 
 
 Step = Callable[[Memory, IO, Any, Ids], Coroutine[Any, Any, T]]

@@ -3,6 +3,7 @@
 Every method has an async twin with an `a` prefix and the same arguments; both run one step (see `ports`).
 """
 
+import asyncio
 import functools
 import inspect
 import logging
@@ -16,22 +17,25 @@ from typing import Any, Concatenate, Literal, ParamSpec, Protocol, Self, TypeVar
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, SystemMessage
-from langgraph.store.base import BaseStore, GetOp, PutOp, SearchOp, ensure_embeddings
+from langgraph.store.base import BaseStore, ensure_embeddings
 
-from langmem_adapter import arguments, forgetting, injection, retrieval
+from langmem_adapter import arguments, forgetting, injection, learning, retrieval
 from langmem_adapter import text as texts
 from langmem_adapter.consolidation.correct import correct
-from langmem_adapter.consolidation.step import Rules, consolidate, spaces, turn_put
+from langmem_adapter.consolidation.judge import ModelJudge
+from langmem_adapter.consolidation.step import Rules, consolidate
 from langmem_adapter.embeddings import HashEmbeddings
 from langmem_adapter.errors import InvalidInput, MemoryNotFound
-from langmem_adapter.extraction.accept import accept
+from langmem_adapter.extraction.model import ModelExtractor
 from langmem_adapter.extraction.origin import coerce
 from langmem_adapter.extraction.rules import RuleExtractor
-from langmem_adapter.extraction.turns import digest, last_said, news, turns_of
+from langmem_adapter.extraction.turns import digest, last_said, turns_of
 from langmem_adapter.forgetting import Previous
+from langmem_adapter.learning import Learner
 from langmem_adapter.namespaces import Reader, namespace
-from langmem_adapter.ports import IO, Ask, AsyncPort, SyncPort, retried, run
+from langmem_adapter.ports import IO, Ask, AsyncPort, SyncPort, run
 from langmem_adapter.records import (
     Block,
     Explanation,
@@ -47,6 +51,7 @@ from langmem_adapter.records import (
     SourceType,
     Status,
     Turn,
+    Usage,
 )
 from langmem_adapter.scoring import Columns, Weights, Where, as_parts, band
 from langmem_adapter.stores.base import Guarantees, MemoryStore, Mode, RankOp
@@ -54,6 +59,7 @@ from langmem_adapter.stores.foreign import ForeignStore
 from langmem_adapter.stores.sqlite import SqliteMemoryStore
 from langmem_adapter.topics import DEFAULT_TOPICS, Topic, Topics
 from langmem_adapter.trust import TrustPolicy
+from langmem_adapter.worker import Worker
 
 logger = logging.getLogger("langmem_adapter")
 
@@ -94,12 +100,15 @@ def _twins(
 class Memory:
     """Long-term memory of many users in one store.
 
-    `store`: a file name (opens a `SqliteMemoryStore`), or any LangGraph store. `embeddings`: a LangChain
-    `Embeddings` or a `"provider:model"` string; the default needs no model. `extractor`: the offline rules by
-    default. `topics`: all topics, e.g. `[*DEFAULT_TOPICS, Topic(name="hobby")]`. `policy`: who may overwrite whom.
-    `tool_sources`: names of tools whose results may teach something. `people`: message `name` → user id, where
-    several people share a thread. `on_event(name, data)` is told what was learnt ("learnt", with the operations) and
-    what went wrong ("recall_failed", "remember_failed"). `clock` returns the current time, UTC-aware.
+    `store`: a file name (opens a `SqliteMemoryStore`), or any LangGraph store. `embeddings`: a LangChain `Embeddings`
+    or a `"provider:model"` string; the default needs no model. `model`: a LangChain chat model or such a string, which
+    extracts the facts and judges how they relate (`extractor` and `judge` set either alone); by default offline rules
+    do both. `when`: "inline" learns before `add` and `remember` return; "background" in a thread, once the owner has
+    been quiet for `debounce_seconds`. `topics`: all topics, e.g. `[*DEFAULT_TOPICS, Topic(name="hobby")]`. `policy`:
+    who may overwrite whom. `tool_sources`: names of tools whose results may teach something. `people`: message `name` →
+    user id, where several people share a thread. `on_event(name, data)` is told what was learnt ("learnt", with the
+    operations), what went wrong ("recall_failed", "remember_failed") and what models cost ("model_call"). `clock`
+    returns the current time, UTC-aware.
     """
 
     def __init__(
@@ -107,7 +116,11 @@ class Memory:
         store: str | os.PathLike[str] | BaseStore,
         *,
         embeddings: Embeddings | str | None = None,
+        model: BaseChatModel | str | None = None,
         extractor: Extractor | None = None,
+        judge: ModelJudge | None = None,
+        when: Literal["inline", "background"] = "inline",
+        debounce_seconds: float = 0.0,
         topics: Iterable[Topic] = DEFAULT_TOPICS,
         policy: TrustPolicy | None = None,
         tool_sources: Iterable[str] = (),
@@ -124,12 +137,26 @@ class Memory:
         self.io: IO = SyncPort(base, time.sleep)
         self.aio: IO = AsyncPort(base)
         self._tools = frozenset(tool_sources)
+        self._usage: dict[str, Usage] = {}
+        self._on_event = on_event
+        registered = Topics(topics)
+        if model is not None:
+            extractor = extractor or ModelExtractor(model, topics=registered)
+            judge = judge or ModelJudge(model)
         chosen = extractor or RuleExtractor(self._tools)
-        self._extract: Ask[Turn, Extraction] = Ask(chosen.extract, getattr(chosen, "aextract", None))
-        self._rules = Rules(Topics(topics), policy or TrustPolicy(), clock)
+        self._rules = Rules(registered, policy or TrustPolicy(), clock, judge, self._spend)
+        self._learner = Learner(
+            Ask(chosen.extract, getattr(chosen, "aextract", None)), self._rules, self._tell, self._spend
+        )
+        if when not in ("inline", "background"):
+            raise InvalidInput(f"when must be 'inline' or 'background', got {when!r}")
+        self._debounce = debounce_seconds
+        self._worker: Worker[Reader | None] | None = None
+        if when == "background":
+            self._worker = Worker(self._work, name="langmem_adapter")
+            self._worker.ask(None)  # what an earlier process left
         self._people = dict(people or {})
         self._weights = weights or Weights()
-        self._on_event = on_event
 
     # ---------------------------------------------------------------- learning
 
@@ -163,7 +190,7 @@ class Memory:
             source_type=arguments.source_kind(source_type),
             source_id=source_id,
         )
-        return await self._learn_all(io, spoken)
+        return await self._learn(io, spoken)
 
     async def _add_fact(
         self,
@@ -459,9 +486,9 @@ class Memory:
         if not spoken:
             return None
         if hear:
-            await self._catch_up(io, reader, but=[t.turn_id for t in spoken])
-            for turn in spoken:
-                await retried(io, functools.partial(self._hear, io, turn))
+            if self._worker is None:
+                await learning.catch_up(io, reader, self._learner, but=[t.turn_id for t in spoken])
+            await learning.hear(io, spoken)
         last = spoken[-1].messages[0]
         hits = await self._search(
             io,
@@ -510,9 +537,30 @@ class Memory:
         `backfill`: from all human messages, for a thread that is older than its memory.
         """
         speaker = Reader(user_id, app_name, session_id, agent_id)
-        return await self._learn_all(
-            io, self._latest(messages, speaker, arguments.source_kind(source_type), backfill=backfill)
-        )
+        spoken = self._latest(messages, speaker, arguments.source_kind(source_type), backfill=backfill)
+        return await self._learn(io, spoken)
+
+    # ---------------------------------------------------------------- the queue
+
+    async def _pending(self, io: IO, *, user_id: str, app_name: str = "default") -> list[Turn]:
+        """The user's turns that are not learnt yet, in order, with their `attempts` and last `error`."""
+        return await learning.queued(io, Reader(user_id, app_name))
+
+    async def _retry(self, io: IO, *, user_id: str, app_name: str = "default") -> list[Operation]:
+        """Try the user's queued turns again now, also those that were given up; what they led to."""
+        return await learning.retry(io, Reader(user_id, app_name), self._learner)
+
+    def drain(self, timeout: float | None = None) -> bool:
+        """Wait until everything queued by this process is learnt; False if that took more than `timeout` seconds."""
+        return True if self._worker is None else self._worker.drain(timeout)
+
+    async def adrain(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - `drain` with an a
+        """`drain`, without blocking the event loop."""
+        return await asyncio.to_thread(self.drain, timeout)
+
+    def usage(self) -> dict[str, Usage]:
+        """What chat models cost in this process, by user id."""
+        return dict(self._usage)
 
     add, aadd = _twins(_add)
     add_fact, aadd_fact = _twins(_add_fact)
@@ -528,6 +576,8 @@ class Memory:
     recall, arecall = _twins(_recall)
     recall_block, arecall_block = _twins(_recall_block)
     remember, aremember = _twins(_remember)
+    pending, apending = _twins(_pending)
+    retry, aretry = _twins(_retry)
 
     # ---------------------------------------------------------------- the store
 
@@ -536,7 +586,12 @@ class Memory:
         return self._base.guarantees
 
     def close(self) -> None:
-        """Close the store, if this Memory opened it; harmless twice."""
+        """Stop the background thread and close the store, if this Memory opened it; harmless twice.
+
+        What is queued stays queued, and is learnt by the next Memory on this store.
+        """
+        if self._worker is not None:
+            self._worker.close()
         if self._owns_store:
             self.store.close()  # type: ignore[attr-defined]
 
@@ -587,48 +642,34 @@ class Memory:
             start=0 if backfill else last_said(messages),
         )
 
-    async def _learn_all(self, io: IO, spoken: Sequence[Turn]) -> list[Operation]:
-        """Learn from turns, in order; those learnt before are passed over."""
-        operations: list[Operation] = []
-        for turn in spoken:
-            fresh = await self._unheard(io, turn)
-            if fresh is not None:
-                operations += await self._learn(io, fresh)
-        return operations
+    async def _learn(self, io: IO, spoken: Sequence[Turn]) -> list[Operation]:
+        """Learn from turns now, or leave them to the worker."""
+        if self._worker is None:
+            return await learning.learn_all(io, spoken, self._learner)
+        owners = list(dict.fromkeys(Reader(t.user_id or "", t.app_name) for t in spoken))
+        for owner in owners:  # before the turn can be found: the worker's first look round must not be earlier
+            self._worker.ask(owner, self._debounce)
+        await learning.hear(io, spoken)
+        for owner in owners:
+            self._worker.ask(owner, self._debounce)
+        return []
 
-    async def _catch_up(self, io: IO, reader: Reader, but: Sequence[str]) -> list[Operation]:
-        """Learn from what is left in the user's queue, oldest first, except these turns."""
-        turns = namespace("turns", app_name=reader.app_name, user_id=reader.user_id)
-        (items,), _ = await io.read([SearchOp(turns, {"status": "pending"}, 1_000)])
-        waiting = sorted((Turn.model_validate(i.value) for i in items), key=lambda t: t.seq)
-        operations: list[Operation] = []
-        for turn in waiting:
-            if turn.turn_id not in but:
-                operations += await self._learn(io, turn)
-        return operations
+    def _work(self, owner: Reader | None) -> None:
+        """One job of the worker: an owner's queue, or (None) everybody's."""
+        try:
+            if owner is not None:
+                run(learning.catch_up(self.io, owner, self._learner))
+                return
+            for reader in run(learning.owners(self.io)):
+                self._worker.ask(reader, again=False)  # type: ignore[union-attr]  # it is the worker that calls
+        except Exception as error:  # noqa: BLE001 - nobody waits for it: told, and done again at the owner's next turn
+            self.report("remember_failed", error=type(error).__name__)
 
-    async def _unheard(self, io: IO, turn: Turn) -> Turn | None:
-        """The turn if it is news: None if it was learnt before; marked with what to replace if it was edited."""
-        (item,), _ = await io.read([GetOp(spaces(turn)[1], turn.turn_id)])
-        return news(turn, None if item is None else Turn.model_validate(item.value))
-
-    async def _hear(self, io: IO, turn: Turn) -> None:
-        _, turns = spaces(turn)
-        (item,), versions = await io.read([GetOp(turns, turn.turn_id)], versions=(turns,))
-        stored = None if item is None else Turn.model_validate(item.value)
-        fresh = news(turn, stored)
-        if fresh is None or (stored is not None and stored.digest == turn.digest):
-            return
-        puts: list[PutOp] = [turn_put(turns, fresh.change(seq=fresh.seq or versions[turns] + 1))]
-        await io.commit(puts, expect=versions)
-
-    async def _learn(self, io: IO, turn: Turn) -> list[Operation]:
-        proposed = await io.ask(self._extract, turn)
-        accepted = accept(turn, proposed, self._rules.topics, self._rules.policy)
-        turn = turn.change(candidates=accepted.candidates, dropped=accepted.dropped)
-        operations = await consolidate(io, turn, self._rules)
-        self._tell("learnt", {"user_id": turn.user_id, "turn_id": turn.turn_id, "operations": operations})
-        return operations
+    def _spend(self, turn: Turn, what: str, usage: Usage) -> None:
+        if usage.calls:
+            user_id = turn.user_id or ""
+            self._usage[user_id] = self._usage.get(user_id, Usage()).and_(usage)
+            self._tell("model_call", {"user_id": turn.user_id, "what": what, "usage": usage})
 
     async def _require(self, io: IO, memory_id: str, reader: Reader) -> tuple[tuple[str, ...], MemoryRecord]:
         found = await retrieval.find(io, reader, memory_id)

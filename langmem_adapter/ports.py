@@ -70,11 +70,18 @@ class IO(Protocol):
         """Wait."""
 
 
-class SyncPort:
-    """IO by blocking calls; its coroutines never suspend."""
+class _NoStore:
+    """The store of a port that only asks."""
 
-    def __init__(self, store: ConditionalStore, sleep: Callable[[float], None]) -> None:
-        self._store = store
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError(f"this step has no store, but called {name}")
+
+
+class SyncPort:
+    """IO by blocking calls; its coroutines never suspend. Without a store it can only ask and sleep."""
+
+    def __init__(self, store: ConditionalStore | None, sleep: Callable[[float], None]) -> None:
+        self._store: ConditionalStore = store or _NoStore()
         self._sleep = sleep
 
     async def read(
@@ -96,10 +103,10 @@ class SyncPort:
 
 
 class AsyncPort:
-    """IO that never blocks the event loop."""
+    """IO that never blocks the event loop. Without a store it can only ask and sleep."""
 
-    def __init__(self, store: ConditionalStore) -> None:
-        self._store = store
+    def __init__(self, store: ConditionalStore | None) -> None:
+        self._store: ConditionalStore = store or _NoStore()
 
     async def read(
         self, ops: Sequence[Any], *, versions: Sequence[Namespace] = ()

@@ -63,6 +63,8 @@ class HistoryEntry(Frozen):
     ids: tuple[str, ...] = ()
     """The other records concerned."""
     source_id: str | None = None
+    note: str | None = None
+    """`judge_failed` where the offline rules had to stand in for a judge."""
 
 
 class MemoryRecord(Frozen):
@@ -173,8 +175,8 @@ class Message(Frozen):
 class Turn(Frozen):
     """One human message and what came with it: what an extractor is given, and what the store keeps.
 
-    `status`: `pending` (written, not yet extracted) or `done`. When done, `candidates` and `operations` hold
-    what it led to; the texts stay only if it taught something.
+    `status`: `pending` (written, not yet extracted), `failed` (given up until `Memory.retry`) or `done`. When done,
+    `candidates` and `operations` hold what it led to; the texts stay only if it taught something.
     """
 
     turn_id: str
@@ -193,7 +195,13 @@ class Turn(Frozen):
     source_type: SourceType | None = None
     """The caller's word for human messages; None: the extractor's."""
     source_id: str
-    status: Literal["pending", "done"] = "pending"
+    status: Literal["pending", "failed", "done"] = "pending"
+    attempts: int = 0
+    """How often it was tried in vain."""
+    error: str | None = None
+    """What went wrong the last time: the kind of error, never a message's text."""
+    leased_until: Utc | None = None
+    """Until when a worker has it; another may take it afterwards."""
     candidates: tuple[Candidate, ...] = ()
     operations: tuple[Operation, ...] = ()
     dropped: dict[str, int] = Field(default_factory=dict)
@@ -202,11 +210,39 @@ class Turn(Frozen):
     """Ids of the records an earlier text of this turn taught, which an edit replaces."""
 
 
+class Usage(Frozen):
+    """What chat models cost: calls made and tokens they reported."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    def plus(self, answer: Any) -> "Usage":
+        """With one more call, whose answer is this `AIMessage`."""
+        told = getattr(answer, "usage_metadata", None) or {}
+        return self.and_(
+            Usage(
+                calls=1,
+                input_tokens=int(told.get("input_tokens", 0)),
+                output_tokens=int(told.get("output_tokens", 0)),
+            )
+        )
+
+    def and_(self, other: "Usage") -> "Usage":
+        """The sum."""
+        return Usage(
+            calls=self.calls + other.calls,
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+        )
+
+
 class Extraction(Frozen):
     """What an extractor made of one turn; no candidates is a normal answer."""
 
     candidates: tuple[Candidate, ...] = ()
     dropped: dict[str, int] = Field(default_factory=dict)
+    usage: Usage = Usage()
 
 
 class Parts(Frozen):

@@ -43,6 +43,8 @@ class Change:
     now: datetime
     policy: TrustPolicy
     next_seq: Callable[[], int]
+    note: str | None = None
+    """Goes into every history entry of this change."""
 
     def created(
         self, candidate: Candidate, topic: Topic, slot: str, source: Source, decision: Decision, **fields: Any
@@ -57,6 +59,7 @@ class Change:
             reason=decision.reason,
             ids=tuple(r.memory_id for r in [*replaced, *decision.absorbed]),
             source_id=source.source_id,
+            note=self.note,
         )
         return MemoryRecord(
             memory_id=f"m_{secrets.token_hex(10)}",
@@ -165,7 +168,7 @@ class Change:
     def _noted(
         self, record: MemoryRecord, action: str, reason: str, *ids: str, source_id: str | None = None
     ) -> MemoryRecord:
-        entry = HistoryEntry(at=self.now, action=action, reason=reason, ids=ids, source_id=source_id)
+        entry = HistoryEntry(at=self.now, action=action, reason=reason, ids=ids, source_id=source_id, note=self.note)
         return record.change(history=(*record.history, entry), updated_at=self.now)
 
     def link(self, record: MemoryRecord, challenger: MemoryRecord, reason: str) -> MemoryRecord:

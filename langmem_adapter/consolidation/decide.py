@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from langmem_adapter.consolidation.judge import Judgement
 from langmem_adapter.records import Action, Candidate, MemoryRecord
 from langmem_adapter.text import negated, numbers, says_the_same, stems
 from langmem_adapter.text import slot as normal
@@ -40,10 +41,12 @@ def decide(
     topics: Topics,
     policy: TrustPolicy,
     now: datetime,
+    judgement: Judgement | None = None,
 ) -> Decision:
     """The decision about one candidate.
 
     `known`: at least every active and contested record on its (topic, slot). `source_id`: where it comes from.
+    `judgement`: what a judge proposes; it decides what is the same and what contradicts, never who may overwrite whom.
     """
     records = sorted((r for r in known if r.subject == candidate.subject), key=lambda r: (r.seq, r.memory_id))
     topic = topics.get(candidate.topic)
@@ -52,6 +55,10 @@ def decide(
     here = [r for r in on_topic if not topic.exclusive or r.slot == slot]
     active = [r for r in here if r.is_active(now)]
     challengers = [r for r in here if r.status == "contested"]
+    if judgement is not None:
+        judged = _judged(candidate, judgement, records, active if topic.exclusive else [], policy, now)
+        if judged is not None:
+            return judged
     if candidate.intent == "retract":
         return _retract(candidate, active, policy)
     replaced = _replaced(candidate, on_topic, now)
@@ -166,6 +173,64 @@ def _occupied(
     if same:
         return Decision("NOOP", "contest_repeated", same[-1])
     return Decision("CONTEST", "below_trust", incumbent)
+
+
+def _judged(
+    candidate: Candidate,
+    judgement: Judgement,
+    records: Sequence[MemoryRecord],
+    occupying: Sequence[MemoryRecord],
+    policy: TrustPolicy,
+    now: datetime,
+) -> Decision | None:
+    """The decision that a judge's proposal leads to; None where the offline rules decide.
+
+    `occupying`: the active records of the candidate's exclusive slot, which no judge can talk away.
+    """
+    verdict = judgement.verdict
+    if verdict == "new":
+        return None if occupying or candidate.intent == "retract" else Decision("CREATE", "judged_new")
+    target = next((r for r in records if r.memory_id == judgement.target_id), None)
+    if target is None or (target not in occupying and occupying) or not _comparable(verdict, candidate, target):
+        return None
+    if target.status == "contested":
+        return None if verdict != "duplicate" else _about_challenger(candidate, target, records, policy, now)
+    if not target.is_active(now):
+        return None
+    may = policy.may_overwrite(candidate.source_type, target)
+    if verdict == "retract":
+        action: Action = "RETRACT" if may else "NOOP"
+        return Decision(action, "judged_over" if may else "retract_below_trust", target)
+    if verdict == "contradict":
+        return Decision("UPDATE", "judged_contradiction", target) if may else Decision("CONTEST", "below_trust", target)
+    mine = tuple(r for r in records if r.status == "contested" and r.contests == target.memory_id)
+    closed = mine if candidate.source_type in HUMAN else ()
+    if verdict == "merge" and may:
+        return Decision("MERGE", "judged_merge", target, closed=closed)
+    return Decision("NOOP", "settled_for_incumbent" if closed else "judged_duplicate", target, closed=closed)
+
+
+def _comparable(verdict: str, candidate: Candidate, record: MemoryRecord) -> bool:
+    # "3 bullets" and "5 bullets" are one fact to many a model.
+    if verdict not in ("duplicate", "merge"):
+        return True
+    return not numbers(record.content) or numbers(candidate.content) >= numbers(record.content)
+
+
+def _about_challenger(
+    candidate: Candidate,
+    challenger: MemoryRecord,
+    records: Sequence[MemoryRecord],
+    policy: TrustPolicy,
+    now: datetime,
+) -> Decision | None:
+    incumbent = next((r for r in records if r.memory_id == challenger.contests and r.is_active(now)), None)
+    if incumbent is None:
+        return None
+    repeated = candidate.message_id in {s.message_id for s in challenger.sources}
+    if policy.may_overwrite(candidate.source_type, incumbent) or (candidate.source_type in HUMAN and not repeated):
+        return Decision("UPDATE", "settled_for_challenger", incumbent, absorbed=(challenger,))
+    return Decision("NOOP", "contest_repeated", challenger)
 
 
 def _unchanged(candidate: Candidate, here: Sequence[MemoryRecord], source_id: str) -> bool:

@@ -15,8 +15,8 @@ from langmem_adapter.scoring import Weights, Where
 from langmem_adapter.stores.base import RankOp
 from langmem_adapter.topics import Topics
 
-NEAR = 0.5
-"""Relevance from which a record is a semantic neighbour."""
+NEAR = 0.25
+"""Relevance from which a record is a neighbour: low, because neighbours are only compared, not believed."""
 NEIGHBOURS = 8
 SWEEP = 1_000
 """Records read per (topic, slot) and status; an exclusive slot has one active record and few contested ones."""

@@ -5,7 +5,7 @@ all, and a turn that is delivered twice is applied once.
 """
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -14,21 +14,26 @@ from langgraph.store.base import GetOp, PutOp
 from langmem_adapter.consolidation import neighbours
 from langmem_adapter.consolidation.apply import Applied, Change, Owner, apply
 from langmem_adapter.consolidation.decide import decide
+from langmem_adapter.consolidation.judge import Judgement, ModelJudge
 from langmem_adapter.consolidation.undo import undo
+from langmem_adapter.errors import ModelFailed
 from langmem_adapter.namespaces import Namespace, namespace
 from langmem_adapter.ports import IO, retried
-from langmem_adapter.records import Candidate, MemoryRecord, Operation, Scope, Source, Turn
+from langmem_adapter.records import Candidate, MemoryRecord, Operation, Scope, Source, Turn, Usage
 from langmem_adapter.topics import Topics
 from langmem_adapter.trust import TrustPolicy
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What decisions follow: the topics, the trust policy, and the clock."""
+    """What decisions follow: the topics, the trust policy, the clock, and a judge who proposes."""
 
     topics: Topics
     policy: TrustPolicy
     clock: Callable[[], datetime]
+    judge: ModelJudge | None = None
+    on_usage: Callable[[Turn, str, Usage], None] = lambda turn, what, usage: None
+    """Told what a judge's answer cost."""
 
 
 async def consolidate(io: IO, turn: Turn, rules: Rules) -> list[Operation]:
@@ -37,10 +42,15 @@ async def consolidate(io: IO, turn: Turn, rules: Rules) -> list[Operation]:
     A turn already consolidated with the same text changes nothing and returns []. Raises Conflict when other
     writers won fifty times.
     """
-    return await retried(io, lambda: _once(io, turn, rules))
+    asked: _Asked = {}
+    return await retried(io, lambda: _once(io, turn, rules, asked))
 
 
-async def _once(io: IO, turn: Turn, rules: Rules) -> list[Operation]:
+# What a judge answered for the records it was shown: not asked again because another writer came first.
+_Asked = dict[frozenset[str], tuple[Mapping[int, Judgement], bool]]
+
+
+async def _once(io: IO, turn: Turn, rules: Rules, asked: _Asked) -> list[Operation]:
     facts, turns = spaces(turn)
     now = rules.clock()
     ops = [
@@ -52,14 +62,21 @@ async def _once(io: IO, turn: Turn, rules: Rules) -> list[Operation]:
     stored = results[0]
     if stored is not None and stored.value["status"] == "done" and stored.value["digest"] == turn.digest:
         return []
+    if stored is None and turn.seq:  # it was queued, and erased while it was extracted: nothing may come back
+        return []
     taught = [MemoryRecord.model_validate(item.value) for item in results[1 : 1 + len(turn.taught)] if item]
     known = neighbours.records(results[1 + len(turn.taught) :]) | {r.memory_id: r for r in taught}
     known |= await neighbours.linked(io, facts, taught)
-    change = Change(owner_of(turn), now, rules.policy, counter(versions[facts], known.values()))
+    shown = frozenset(f"{r.memory_id}{r.content}" for r in known.values())
+    if shown not in asked:
+        asked[shown] = await _judgements(io, turn, known, rules)
+    judged, failed = asked[shown]
+    note = "judge_failed" if failed else None
+    change = Change(owner_of(turn), now, rules.policy, counter(versions[facts], known.values()), note)
     written = _take_back(turn, known, change) if taught else {}
     operations = []
-    for candidate in turn.candidates:
-        applied = _consolidated(candidate, turn, known, rules, change)
+    for n, candidate in enumerate(turn.candidates):
+        applied = _consolidated(candidate, turn, known, rules, change, judged.get(n))
         operations.append(applied.operation)
         for record in applied.records:
             known[record.memory_id] = written[record.memory_id] = record
@@ -70,7 +87,12 @@ async def _once(io: IO, turn: Turn, rules: Rules) -> list[Operation]:
 
 
 def _consolidated(
-    candidate: Candidate, turn: Turn, known: dict[str, MemoryRecord], rules: Rules, change: Change
+    candidate: Candidate,
+    turn: Turn,
+    known: dict[str, MemoryRecord],
+    rules: Rules,
+    change: Change,
+    judgement: Judgement | None,
 ) -> Applied:
     topic = rules.topics.get(candidate.topic)
     slot = rules.topics.slot_of(candidate.topic, candidate.slot, candidate.value)
@@ -81,6 +103,7 @@ def _consolidated(
         topics=rules.topics,
         policy=rules.policy,
         now=change.now,
+        judgement=judgement,
     )
     source = Source(
         source_type=candidate.source_type,
@@ -92,6 +115,24 @@ def _consolidated(
     )
     contested = [r for r in known.values() if r.status == "contested"]
     return apply(decision, candidate, contested, topic=topic, slot=slot, source=source, change=change)
+
+
+async def _judgements(
+    io: IO, turn: Turn, known: Mapping[str, MemoryRecord], rules: Rules
+) -> tuple[Mapping[int, Judgement], bool]:
+    """What the judge proposes by number of the candidate, and whether it failed (then the offline rules decide)."""
+    if rules.judge is None:
+        return {}, False
+    believed = [r for r in known.values() if r.status in ("active", "contested")]
+    cases = [(c, [r for r in believed if r.subject == c.subject]) for c in turn.candidates]
+    try:
+        judged, usage = await rules.judge.judge(io, cases)
+    except ModelFailed as error:
+        if isinstance(error.usage, Usage):
+            rules.on_usage(turn, "judge_failed", error.usage)
+        return {}, True
+    rules.on_usage(turn, "judge", usage)
+    return judged, False
 
 
 def _take_back(turn: Turn, known: dict[str, MemoryRecord], change: Change) -> dict[str, MemoryRecord]:
@@ -107,7 +148,9 @@ def _take_back(turn: Turn, known: dict[str, MemoryRecord], change: Change) -> di
 def _done(turn: Turn, operations: list[Operation]) -> Turn:
     # Texts are kept only where something rests on them.
     messages = turn.messages if operations else ()
-    return turn.change(status="done", operations=tuple(operations), messages=messages, taught=())
+    return turn.change(
+        status="done", operations=tuple(operations), messages=messages, taught=(), error=None, leased_until=None
+    )
 
 
 def counter(version: int, known: Iterable[MemoryRecord]) -> Callable[[], int]:

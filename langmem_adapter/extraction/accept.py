@@ -18,14 +18,14 @@ def accept(turn: Turn, proposed: Extraction, topics: Topics, policy: TrustPolicy
     messages = {m.id: m for m in turn.messages}
     dropped = Counter(proposed.dropped)
     accepted = []
-    for candidate in _distinct(proposed.candidates):
+    for candidate in proposed.candidates:
         message = messages.get(candidate.message_id or "")
         reason = _refusal(candidate, message, messages)
         if reason is None and message is not None:
             accepted.append(_settled(candidate, message, turn, topics, policy))
         else:
             dropped[reason or "no_message"] += 1
-    return Extraction(candidates=tuple(accepted), dropped=dict(dropped))
+    return Extraction(candidates=tuple(_distinct(accepted)), dropped=dict(dropped), usage=proposed.usage)
 
 
 def _refusal(candidate: Candidate, message: Message | None, messages: dict[str, Message]) -> str | None:
