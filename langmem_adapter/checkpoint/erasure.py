@@ -1,0 +1,274 @@
+"""Erasing threads and messages so that their bytes are gone, and proof of it.
+
+First a transaction deletes or replaces the rows; then the write-ahead log is cleared and the files are searched for
+pieces of what was erased; if any is found outside of live rows, the file is rebuilt and searched again. Between the
+two a mark in `ckpt_meta` says that an erasure is unfinished, so that a crash or a reader in the way loses nothing.
+"""
+
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Sequence
+
+from langmem_adapter.checkpoint import schema, threads, tombstones, trees, values
+from langmem_adapter.checkpoint.elements import Tools
+from langmem_adapter.checkpoint.messages import kind_of, stored
+from langmem_adapter.checkpoint.schema import SHIFT
+from langmem_adapter.checkpoint.tombstones import Redactor, body_hash, id_hash
+from langmem_adapter.checkpoint.trees import Branch
+from langmem_adapter.errors import StoreError
+from langmem_adapter.stores.connections import Connections
+from langmem_adapter.stores.erasure import LONGEST, SHORTEST, Erasure, Scanner, checkpoint, files_of, read_file
+
+UNFINISHED = "erasing"
+_PER_VALUE = 16
+
+_ROWS = (
+    "SELECT metadata, NULL FROM ckpt_checkpoints WHERE space = ?",
+    "SELECT data, kind FROM ckpt_channels WHERE space = ?",
+    "SELECT data, kind FROM ckpt_writes WHERE space = ?",
+)
+
+
+def erase_threads(conn: sqlite3.Connection, thread_ids: Sequence[str], tools: Tools) -> tuple[int, set[bytes]]:
+    """Delete threads; returns how many checkpoints they had and the pieces to look for."""
+    count = 0
+    pieces: set[bytes] = set()
+    for thread_id in thread_ids:
+        threads.bury(conn, thread_id, tools.hashes)
+        thread = threads.find(conn, thread_id, "")
+        if thread is None:
+            continue
+        pieces |= _cut_all([thread_id.encode("utf-8", "replace")])
+        pieces |= _pieces_of_thread(conn, thread.id, tools)
+        spaces = conn.execute("SELECT id FROM ckpt_spaces WHERE thread = ?", (thread.id,)).fetchall()
+        count += sum(conn.execute("DELETE FROM ckpt_checkpoints WHERE space = ?", s).rowcount for s in spaces)
+        for table in ("ckpt_channels", "ckpt_writes"):
+            conn.executemany(f"DELETE FROM {table} WHERE space = ?", spaces)
+        conn.execute("DELETE FROM ckpt_elements WHERE id >= ? AND id < ?", _range(thread.id))
+        for table, column in (("ckpt_erased", "thread"), ("ckpt_spaces", "thread"), ("ckpt_threads", "id")):
+            conn.execute(f"DELETE FROM {table} WHERE {column} = ?", (thread.id,))
+    schema.set_meta(conn, UNFINISHED, "1")
+    return count, pieces
+
+
+def _pieces_of_thread(conn: sqlite3.Connection, thread: int, tools: Tools) -> set[bytes]:
+    pieces: set[bytes] = set()
+    for (data,) in conn.execute("SELECT data FROM ckpt_elements WHERE id >= ? AND id < ?", _range(thread)):
+        pieces |= _pieces_of(data, tools)
+    for (space,) in conn.execute("SELECT id FROM ckpt_spaces WHERE thread = ?", (thread,)).fetchall():
+        for sql in _ROWS:
+            for data, kind in conn.execute(sql, (space,)):
+                if kind is None or kind & ~values.SNAPSHOT == values.INLINE:
+                    pieces |= _pieces_of(data, tools)
+    return pieces
+
+
+def _pieces_of(data: bytes, tools: Tools) -> set[bytes]:
+    """By what a stored value can be recognised: its texts; encrypted, its ciphertext."""
+    if tools.sealing.scheme != "none":
+        return _cut_all([data])
+    tree = trees.parse(data)
+    telling = [t.encode("utf-8", "replace") for t in trees.strings(tree)] + list(trees.blobs(tree))
+    return _cut_all(sorted((t for t in telling if t not in _COMMON), key=len)[-_PER_VALUE:])
+
+
+_COMMON = frozenset((b"model_validate_json", b"fromisoformat"))
+
+
+def _cut_all(texts: Iterable[bytes]) -> set[bytes]:
+    return {p for t in texts for p in _cut(t)}
+
+
+def _cut(data: bytes) -> list[bytes]:
+    if len(data) <= LONGEST:
+        return [data] if len(data) >= SHORTEST else []
+    middle = (len(data) - LONGEST) // 2
+    return [data[:LONGEST], data[middle : middle + LONGEST], data[-LONGEST:]]
+
+
+def _range(thread: int) -> tuple[int, int]:
+    return thread << SHIFT, (thread + 1) << SHIFT
+
+
+# ------------------------------------------------------------------ messages
+
+
+def erase_messages(
+    conn: sqlite3.Connection, thread_id: str, message_ids: Sequence[str], tools: Tools
+) -> tuple[int, set[bytes]]:
+    """Replace messages by tombstones in the thread and all copies of it; returns how many places, and pieces."""
+    sql = "SELECT id FROM ckpt_threads WHERE family = (SELECT family FROM ckpt_threads WHERE thread = ?)"
+    family = [t for (t,) in conn.execute(sql, (thread_id,))]
+    wanted = {id_hash(tools.hashes, m) for m in message_ids}
+    bodies: set[bytes] = set()
+    for thread in family:
+        bodies |= _bodies(conn, thread, wanted, tools)
+    mark = threads.moment()
+    changed = 0
+    pieces: set[bytes] = set()
+    for thread in family:
+        found, more = _redact_thread(conn, thread, wanted | bodies, tools)
+        changed, pieces = changed + found, pieces | more
+        refused = [(thread, h, None) for h in wanted] + [(thread, h, mark) for h in bodies]
+        conn.executemany("INSERT OR REPLACE INTO ckpt_erased VALUES (?, ?, ?)", refused)
+        conn.execute("UPDATE ckpt_threads SET epoch = epoch + 1 WHERE id = ?", (thread,))
+    schema.set_meta(conn, UNFINISHED, "1")
+    return changed, pieces
+
+
+def _bodies(conn: sqlite3.Connection, thread: int, wanted: set[bytes], tools: Tools) -> set[bytes]:
+    """The bodies of the messages with these ids, wherever they are stored."""
+    watcher = Redactor(tools.hashes, lambda h: h in wanted)
+    for _, _, _, data in _texts(conn, thread):
+        watcher.redact(tools.sealing.open(data))
+    return {body_hash(tools.hashes, m) for m in watcher.removed}
+
+
+def _redact_thread(conn: sqlite3.Connection, thread: int, erased: set[bytes], tools: Tools) -> tuple[int, set[bytes]]:
+    changed = 0
+    pieces: set[bytes] = set()
+    for table, key, hashed, data in list(_texts(conn, thread)):
+        redactor = Redactor(tools.hashes, lambda h: h in erased)
+        before = tools.sealing.open(data)
+        after = redactor.redact(before)
+        if after is before:
+            continue
+        changed += redactor.changed
+        if tools.sealing.scheme == "none":
+            pieces |= _cut_all(v for m in redactor.removed for t in tombstones.texts(m) for v in tombstones.variants(t))
+        else:
+            pieces |= _cut_all([data])
+        if hashed is not None:
+            address, body = _addresses(after, tools)
+            conn.execute("UPDATE ckpt_elements SET hash = ?, body = ? WHERE id = ?", (address, body, *key))
+        column, where = _PLACES[table]
+        conn.execute(f"UPDATE {table} SET {column} = ? WHERE {where}", (tools.sealing.seal(after), *key))
+    return changed, pieces
+
+
+_PLACES = {
+    "ckpt_elements": ("data", "id = ?"),
+    "ckpt_checkpoints": ("metadata", "space = ? AND id = ?"),
+    "ckpt_channels": ("data", "space = ? AND channel = ? AND version = ?"),
+    "ckpt_writes": ("data", "space = ? AND checkpoint = ? AND task = ? AND idx = ?"),
+}
+
+_Row = tuple[str, tuple[object, ...], bytes | None, bytes]
+
+
+def _texts(conn: sqlite3.Connection, thread: int) -> Iterator[_Row]:
+    """Every stored value of a thread that may hold text: table, key, hash of an element, bytes."""
+    for i, hashed, data in conn.execute(
+        "SELECT id, hash, data FROM ckpt_elements WHERE id >= ? AND id < ?", _range(thread)
+    ).fetchall():
+        yield "ckpt_elements", (i,), hashed, data
+    for (space,) in conn.execute("SELECT id FROM ckpt_spaces WHERE thread = ?", (thread,)).fetchall():
+        for i, data in conn.execute("SELECT id, metadata FROM ckpt_checkpoints WHERE space = ?", (space,)).fetchall():
+            yield "ckpt_checkpoints", (space, i), None, data
+        inline = f"kind & ~{values.SNAPSHOT} = {values.INLINE}"
+        sql = f"SELECT channel, version, data FROM ckpt_channels WHERE space = ? AND {inline}"
+        for channel, version, data in conn.execute(sql, (space,)).fetchall():
+            yield "ckpt_channels", (space, channel, version), None, data
+        sql = f"SELECT checkpoint, task, idx, data FROM ckpt_writes WHERE space = ? AND {inline}"
+        for *key, data in conn.execute(sql, (space,)).fetchall():
+            yield "ckpt_writes", (space, *key), None, data
+
+
+def _addresses(packed: bytes, tools: Tools) -> tuple[bytes, bytes | None]:
+    """The new hash of a changed element, and of its body if it is a message."""
+    tree = trees.parse(packed)
+    if isinstance(tree, Branch) and isinstance(tree.tree, list) and len(tree.tree) == 4:
+        module, name, fields, _ = tree.tree
+        if tombstones.is_message(fields):
+            data = trees.serialize(fields)
+            assert stored((module, name), data) == packed or not data
+            return tools.hashes.of(kind_of((module, name)), data), body_hash(tools.hashes, fields)
+    return tools.hashes.of("value", packed), None
+
+
+# ------------------------------------------------------------------ verification
+
+
+def verify(connections: Connections, pieces: set[bytes], items: int, wait: float, *, rebuild: bool = False) -> Erasure:
+    """Clear the log, search the files, rebuild the file if anything is found (or if told to), search again."""
+    search = _Search(connections, pieces)
+    give_up = time.monotonic() + wait
+    clear = checkpoint(connections, give_up)
+    found = left = search.remains()
+    if found or rebuild:
+        try:
+            with connections.alone() as conn:
+                conn.execute("VACUUM")
+        except StoreError as e:
+            return search.receipt(items, found, rebuilt=False, reason=f"the file could not be rebuilt: {e}")
+        clear = checkpoint(connections, max(give_up, time.monotonic() + wait))
+        left = search.remains()
+    reason = ""
+    if not clear:
+        reason = "another connection is reading an older state, so the write-ahead log could not be cleared"
+    elif left:
+        reason = f"{len(left)} pieces are still legible"
+    else:
+        with connections.writing() as conn:
+            schema.set_meta(conn, UNFINISHED, None)
+    return search.receipt(items, found, rebuilt=bool(found) or rebuild, reason=reason)
+
+
+class _Search:
+    """Repeated searches for the same pieces, and what they came to."""
+
+    def __init__(self, connections: Connections, pieces: set[bytes]) -> None:
+        self._connections = connections
+        self._pieces = pieces
+        self._shared: set[bytes] = set()
+        self._sizes: dict[str, int] = {}
+
+    def remains(self) -> set[bytes]:
+        """The pieces that lie in a file but in no live row."""
+        wanted = self._pieces - self._shared
+        if not wanted:
+            return set()
+        found: set[bytes] = set()
+        scanner = Scanner(wanted)
+        for name, chunks in self._files():
+            here, self._sizes[name] = scanner.search_all(chunks)
+            found |= here
+        if found:
+            with self._connections.reading() as conn:
+                self._shared |= Scanner(found).search_all(_live(conn))[0]
+        return found - self._shared
+
+    def _files(self) -> Iterator[tuple[str, Iterator[bytes]]]:
+        file = self._connections.file
+        if file is None:
+            with self._connections.alone() as conn:
+                data = conn.serialize()
+            yield self._connections.name, iter([data])
+            return
+        for path in files_of(file):
+            yield str(path), read_file(path)
+
+    def receipt(self, items: int, found: set[bytes], *, rebuilt: bool, reason: str) -> Erasure:
+        return Erasure(
+            items=items,
+            pieces=len(self._pieces),
+            shared=len(self._shared),
+            searched=tuple(self._sizes),
+            bytes_searched=sum(self._sizes.values()),
+            found=len(found),
+            vacuumed=rebuilt,
+            state="pending" if reason else "done",
+            reason=reason,
+        )
+
+
+def _live(conn: sqlite3.Connection) -> Iterator[bytes]:
+    """All that the live rows of the file hold, those of a memory store beside ours included."""
+    gap = b"\0" * LONGEST
+    names = conn.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    for (name,) in names:
+        quoted = name.replace('"', '""')
+        rows = conn.execute(f'SELECT * FROM "{quoted}"')
+        while chunk := rows.fetchmany(200):
+            cells = [c for row in chunk for c in row if isinstance(c, str | bytes)]
+            yield gap.join(c.encode("utf-8", "replace") if isinstance(c, str) else c for c in cells) + gap

@@ -1,0 +1,70 @@
+"""How long checkpoints are kept: what a policy means and how it is applied."""
+
+import sqlite3
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import NamedTuple
+
+from langmem_adapter.checkpoint.collecting import Keep, Stored
+from langmem_adapter.errors import InvalidInput
+from langmem_adapter.records import Frozen
+
+GRAVE_SECONDS = 30 * 24 * 3600
+"""How long a deleted thread's hash is kept to recognise late writes; no run lives longer."""
+
+
+class Maintained(Frozen):
+    """What `maintain` did."""
+
+    threads: int
+    """Threads deleted, because nothing was stored in them within `max_age`."""
+    checkpoints: int
+    """Checkpoints removed from the other threads."""
+    erasure: str
+    """`done`, or `pending`: a reader was in the way of clearing the files; call `maintain` again."""
+
+
+class Policy(NamedTuple):
+    """At most `keep_last` checkpoints per thread and namespace, none older than `max_age` seconds."""
+
+    keep_last: int | None
+    max_age: float | None
+
+    @classmethod
+    def of(cls, keep_last: int | None, max_age: timedelta | float | None) -> "Policy":
+        """The policy of these arguments. InvalidInput unless both are positive or None."""
+        seconds = max_age.total_seconds() if isinstance(max_age, timedelta) else max_age
+        if keep_last is not None and keep_last < 1:
+            raise InvalidInput(f"keep_last must be at least 1, got {keep_last!r}")
+        if seconds is not None and not seconds > 0:
+            raise InvalidInput(f"max_age must be positive (a timedelta, or seconds), got {max_age!r}")
+        return cls(keep_last, seconds)
+
+    def keep(self, now: float) -> Keep:
+        """Which checkpoints of a namespace to keep."""
+
+        def chosen(stored: Sequence[Stored]) -> Sequence[Stored]:
+            young = [s for s in stored if self.max_age is None or s.saved >= now - self.max_age]
+            return young[: self.keep_last]
+
+        return chosen
+
+
+def idle_threads(conn: sqlite3.Connection, before: float) -> list[str]:
+    """Threads whose newest checkpoint is older."""
+    rows = conn.execute(
+        "SELECT t.thread FROM ckpt_threads t JOIN ckpt_spaces s ON s.thread = t.id "
+        "JOIN ckpt_checkpoints c ON c.space = s.id GROUP BY t.id HAVING max(c.saved) < ?",
+        (before,),
+    )
+    return [thread for (thread,) in rows]
+
+
+def all_threads(conn: sqlite3.Connection) -> list[str]:
+    """Every thread."""
+    return [thread for (thread,) in conn.execute("SELECT thread FROM ckpt_threads ORDER BY id")]
+
+
+def clear_graves(conn: sqlite3.Connection, now: float) -> None:
+    """Forget threads deleted long ago."""
+    conn.execute("DELETE FROM ckpt_dead WHERE at < ?", (now - GRAVE_SECONDS,))
