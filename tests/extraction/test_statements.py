@@ -191,6 +191,8 @@ AFFAIRS = [
 
 
 ENDED_AND_BESIDES = [
+    ("Don't call me Robbie anymore.", ["-identity/name||Robbie"]),
+    ("My name is John Smith.", ["identity/name||John Smith"]),
     ("I no longer live in Porto.", ["-home/location||Porto"]),
     ("We moved away from Lyon.", ["-home/location||Lyon"]),
     ("I no longer use Slack.", ["-preference/tool|slack|Slack"]),

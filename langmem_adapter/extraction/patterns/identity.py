@@ -51,6 +51,12 @@ def _goes_by(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
         yield fact(f"The user goes by {called}.", "identity/name", value=called)
 
 
+def _no_longer_goes_by(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    called = name(match["name"])
+    if called:
+        yield fact(f"The user no longer goes by {called}.", "identity/name", value=called, retract=True)
+
+
 def _introduces(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
     called = name(match["name"])
     if called and match["name"][0].isupper():
@@ -197,6 +203,11 @@ RULES = (
         r"|website|star\s+sign|home\s+airport|bank)\s+is\s+"
         r"(?P<is>[^\s].{0,60})",
         _attribute,
+    ),
+    rule(
+        r"(?:please\s+)?(?:don't|do\s+not|dont|never)\s+call\s+me\s+(?P<name>[A-Z][\w'-]{0,30})"
+        r"(?:\s+any\s*(?:more|longer)|\s+again)?$",
+        _no_longer_goes_by,
     ),
     rule(
         r"(?:(?:please|just|pls|simply|and|you\s+can|you\s+may|feel\s+free\s+to|do)\s+)*(?:always\s+"
