@@ -11,7 +11,6 @@ NEGATION = [
     "I don't have a dog.",
     "It's not that I hate cilantro.",
     "I wouldn't say I love jazz.",
-    "Don't call me Bob.",
     "I never said I was vegan.",
 ]
 HYPOTHESIS = [

@@ -192,6 +192,7 @@ AFFAIRS = [
 
 ENDED_AND_BESIDES = [
     ("Don't call me Robbie anymore.", ["-identity/name||Robbie"]),
+    ("Don't call me Bob.", ["-identity/name||Bob"]),
     ("My name is John Smith.", ["identity/name||John Smith"]),
     ("I no longer live in Porto.", ["-home/location||Porto"]),
     ("We moved away from Lyon.", ["-home/location||Lyon"]),
