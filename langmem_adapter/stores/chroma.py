@@ -7,15 +7,16 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Self
 
-from langgraph.store.base import IndexConfig, Op, PutOp, Result, TTLConfig
+from langgraph.store.base import IndexConfig, Op, PutOp, Result, SearchOp, TTLConfig
 
 from langmem_adapter.errors import Conflict, InvalidInput, StoreClosed
 from langmem_adapter.namespaces import Namespace
-from langmem_adapter.stores import chroma_keeping, chroma_writing, writing
+from langmem_adapter.stores import chroma_erasure, chroma_keeping, chroma_writing, writing
 from langmem_adapter.stores import embedder as embedders
 from langmem_adapter.stores.base import Guarantees, MemoryStore, Mode
 from langmem_adapter.stores.chroma_book import Book
 from langmem_adapter.stores.chroma_client import Chroma, Gone
+from langmem_adapter.stores.chroma_keeping import ChromaCheckup, Work
 from langmem_adapter.stores.chroma_places import OWN_COLLECTIONS, Place
 from langmem_adapter.stores.chroma_plan import Plan, commit_plan, enrol, meet, plan, read_index, read_plan, stored
 from langmem_adapter.stores.chroma_reading import Settings, Snapshot, Torn
@@ -23,8 +24,9 @@ from langmem_adapter.stores.chroma_rebuild import rebuilt
 from langmem_adapter.stores.chroma_shelf import Changed, Shelves
 from langmem_adapter.stores.chroma_writing import By, Written
 from langmem_adapter.stores.embedder import Embedder
+from langmem_adapter.stores.erasure import Erasure
 from langmem_adapter.stores.sweeper import Sweeper
-from langmem_adapter.stores.values import micros
+from langmem_adapter.stores.values import check, micros
 from langmem_adapter.stores.vectors import Matrix
 from langmem_adapter.stores.workers import Ticket, Workers, settled
 from langmem_adapter.stores.writing import Prepared
@@ -79,18 +81,19 @@ class ChromaMemoryStore(MemoryStore):
         self._latest = 0.0
         self._shelves = Shelves(cache_bytes)
         self._sweeper: Sweeper | None = None
+        self._unverified: set[bytes] = set()
         self._chroma = Chroma(client_or_path)
+        self._book = Book(self._chroma, prefix, own_collections)
         self._readers = Workers(READERS, f"memory-read {self.name}")
         self._writers = Workers(1, f"memory-write {self.name}")
         self._keepers = Workers(1, f"memory-keep {self.name}")
         try:
-            self._book = Book(self._chroma, prefix, own_collections)
             self._store_id = self._book.places.store_id
             self._embedder_id = meet(self._book.places, self._embedder, self.name, replace=replace_embedder)
         except BaseException:
             self.close()
             raise
-        self._finalizer = weakref.finalize(self, _shut, self._chroma, *self._workers)
+        self._finalizer = weakref.finalize(self, _shut, self._book, *self._workers)
 
     @property
     def _workers(self) -> tuple[Workers, Workers, Workers]:
@@ -333,6 +336,157 @@ class ChromaMemoryStore(MemoryStore):
         """Stop sweeping; True unless a sweep is still going on after `timeout` seconds (None: wait for its end)."""
         return self._sweeper is None or self._sweeper.stop(timeout)
 
+    # erasure
+
+    def erase(
+        self, namespace_prefix: Sequence[str], keys: Sequence[str] | None = None, *, wait: float = 10.0
+    ) -> Erasure:
+        """Delete all items under a prefix, or those of `keys` there, and make sure that their bytes are gone.
+
+        In a folder the owners' collections are built anew, the old ones and their files removed, the database is
+        vacuumed (tried for `wait` seconds) and every file searched for the items' texts and vectors. On a server
+        that is out of our hands: the items are deleted and the state is `pending`.
+        """
+        if not namespace_prefix:
+            raise InvalidInput("erase(()) would erase everything; close the store and delete the folder instead")
+        prefix = tuple(namespace_prefix)
+        check(SearchOp(prefix))
+        places = self._book.places
+        with self._book.shared.writing(places.under(prefix)):
+            found = chroma_erasure.wanted(self._book, prefix, keys)
+            homes = sorted({p for owner in found.owners if (p := places.find(owner)) is not None})
+            self._mark(homes)  # until verified, also if this process dies
+            groups = chroma_writing.by_owner(found.deletes)
+            now = micros(self._now())
+            for done in [w for o, g in groups.items() if (w := self._written(o, g, now)) is not None]:
+                chroma_writing.apply(self._book, done)
+                self._advance(done.changed)
+            self._rebuild(homes)
+        self._unverified |= found.pieces
+        return self._verify(len(found.deletes), wait)
+
+    async def aerase(
+        self, namespace_prefix: Sequence[str], keys: Sequence[str] | None = None, *, wait: float = 10.0
+    ) -> Erasure:
+        """`erase` without blocking the event loop."""
+        return await self._keepers.run(lambda: self.erase(namespace_prefix, keys, wait=wait))
+
+    def finish_erasure(self, *, wait: float = 10.0) -> Erasure:
+        """Try again to finish erasures that are pending, also those of another process or through a server.
+
+        If the process that began one is gone, nobody knows what to look for: its collections are rebuilt and the
+        database is vacuumed without a search.
+        """
+        with self._book.shared.lock:
+            marked = set(self._book.places.meta().get("erasing") or ())
+            self._rebuild([p for p in self._book.places.all() if p.id in marked])
+            for name in self._stray():
+                self._chroma.drop(name)
+        return self._verify(0, wait)
+
+    async def afinish_erasure(self, *, wait: float = 10.0) -> Erasure:
+        """`finish_erasure` without blocking the event loop."""
+        return await self._keepers.run(lambda: self.finish_erasure(wait=wait))
+
+    def _mark(self, places: Sequence[Place]) -> None:
+        marked = set(self._book.places.meta().get("erasing") or ())
+        self._book.places.set_meta(erasing=sorted(marked | {p.id for p in places}) or None)
+
+    def _rebuild(self, places: Sequence[Place]) -> None:
+        if not self._book.alone:
+            return  # another process may be writing to the old collection
+        for place in places:
+            owners = self._book.owners_in(place)
+            with self._book.shared.writing(owners):
+                rebuilt(self._book, place, place.dims)
+
+    def _verify(self, items: int, wait: float) -> Erasure:
+        if self._chroma.path is None:
+            done = chroma_erasure.unreachable(self._chroma, items)
+        else:
+            pieces = set(self._unverified)
+            done = chroma_erasure.clean(self._book, self._chroma.path, pieces, items, wait)
+            if done.state == "done":
+                self._unverified -= pieces
+        if done.state == "done" and not self._unverified:
+            self._book.places.set_meta(erasing=None)
+        return done
+
+    def _stray(self) -> list[str]:
+        """Collections that a rebuild left behind when its process died."""
+        known = {p.collection for p in self._book.places.all()}
+        return [n for n in self._chroma.names() if self._book.places.is_place(n) and n not in known]
+
+    # keeping it
+
+    def reindex(self, *, progress: Callable[[int, int], None] | None = None) -> int:
+        """Embed every item that has no vector of this store's embedder; how many there were.
+
+        In batches, each its own upsert: reads and writes go on meanwhile, and after an interruption it continues
+        where it was. `progress(done, total)` is called after each.
+        """
+        work, done = self._stale(), 0
+        total = sum(len(w.ids) for w in work)
+        for w in work:
+            batch = chroma_keeping.read_batch(self._book, w, self._fields)
+            texts = [t for item in batch.items for t in item.texts]
+            assert self._embedder is not None
+            self._restore(w.place, batch, self._embedder.documents(texts))
+            done += len(w.ids)
+            if progress is not None:
+                progress(done, total)
+        return done
+
+    async def areindex(self, *, progress: Callable[[int, int], None] | None = None) -> int:
+        """`reindex` without blocking the event loop."""
+        embedder = self._embedder
+        if embedder is None or not embedder.native:
+            return await self._keepers.run(lambda: self.reindex(progress=progress))
+        work, done = await self._keepers.run(self._stale), 0
+        total = sum(len(w.ids) for w in work)
+        for w in work:
+            batch = await self._keepers.run(lambda w=w: chroma_keeping.read_batch(self._book, w, self._fields))  # type: ignore[misc]
+            vectors = await embedder.adocuments([t for item in batch.items for t in item.texts])
+            await self._keepers.run(lambda w=w, b=batch, v=vectors: self._restore(w.place, b, v))  # type: ignore[misc]
+            done += len(w.ids)
+            if progress is not None:
+                progress(done, total)
+        return done
+
+    def _stale(self) -> list[Work]:
+        """What is to be embedded again; first collections for vectors of another length are built anew."""
+        if self._embedder is None:
+            return []
+        if self._embedder.dims is None:
+            self._embedder.documents(["a text, to learn how long the vectors are"])
+        self._enrol()
+        assert self._embedder_id is not None
+        assert self._embedder.dims is not None
+        work: list[Work] = []
+        for place in self._book.places.all():
+            here = place
+            if place.dims != self._embedder.dims:
+                with self._book.shared.writing(self._book.owners_in(place)):
+                    here = rebuilt(self._book, place, self._embedder.dims)
+                self._shelves.clear()
+            work += chroma_keeping.stale(self._book, here, self._embedder_id)
+        return work
+
+    def _restore(self, place: Place, batch: chroma_keeping.Batch, vectors: Matrix) -> None:
+        with self._book.shared.writing([batch.owner]):
+            now = self._book.places.find(batch.owner) or place
+            chroma_keeping.restore(self._book, now, batch, vectors, self._by(micros(self._now())))
+
+    def doctor(self) -> ChromaCheckup:
+        """Examine every collection: sizes, embedder, foreign writers, and what should be done."""
+        with self._book.shared.lock:
+            now = micros(self._now())
+            return chroma_keeping.examine(self._book, now, cache_bytes=self._shelves.nbytes, stray=self._stray())
+
+    async def adoctor(self) -> ChromaCheckup:
+        """`doctor` without blocking the event loop."""
+        return await self._keepers.run(self.doctor)
+
     # opening and closing
 
     def setup(self) -> "_Done":
@@ -347,7 +501,7 @@ class ChromaMemoryStore(MemoryStore):
         self.stop_ttl_sweeper(0)
         for workers in self._workers:
             workers.stop()
-        self._chroma.close()
+        self._book.close()
         self._shelves.clear()
 
     async def aclose(self) -> None:
@@ -379,11 +533,11 @@ class _Done:
         yield
 
 
-def _shut(chroma: Chroma, *workers: Workers) -> None:
+def _shut(book: Book, *workers: Workers) -> None:
     """Close what a store that was dropped, or left open at exit, still holds."""
     for w in workers:
         w.stop()
-    chroma.close()
+    book.close()
 
 
 def _results(plan: Plan, snapshot: Snapshot) -> tuple[list[Any], dict[Namespace, int]]:

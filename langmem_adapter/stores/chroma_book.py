@@ -10,7 +10,6 @@ import threading
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from weakref import WeakValueDictionary
 
 from langmem_adapter.stores.chroma_client import Chroma
 from langmem_adapter.stores.chroma_places import Place, Places
@@ -62,17 +61,24 @@ class Shared:
                 self.heads.popitem(last=False)
 
 
-_shared: WeakValueDictionary[tuple[str, ...], Shared] = WeakValueDictionary()
+_shared: dict[tuple[str, ...], tuple[Shared, int]] = {}
 _sharing = threading.Lock()
 
 
-def shared_by(identity: tuple[str, ...]) -> Shared:
-    """The state of the database with this identity, as long as any store uses it."""
+def _enter(identity: tuple[str, ...]) -> Shared:
+    """The state of the database with this identity, as long as any store is open on it."""
     with _sharing:
-        found = _shared.get(identity)
-        if found is None:
-            found = _shared[identity] = Shared()
-        return found
+        shared, users = _shared.get(identity) or (Shared(), 0)
+        _shared[identity] = (shared, users + 1)
+        return shared
+
+
+def _leave(identity: tuple[str, ...]) -> None:
+    # Nothing is remembered beyond that: another process may write next.
+    with _sharing:
+        shared, users = _shared.pop(identity)
+        if users > 1:
+            _shared[identity] = (shared, users - 1)
 
 
 class Book:
@@ -80,9 +86,21 @@ class Book:
 
     def __init__(self, chroma: Chroma, prefix: str, own_collections: int) -> None:
         self.chroma = chroma
-        self.shared = shared_by((*chroma.identity, prefix))
-        with self.shared.lock:
-            self.places = Places(chroma, prefix, own_collections)
+        self._identity: tuple[str, ...] | None = (*chroma.identity, prefix)
+        self.shared = _enter(self._identity)
+        try:
+            with self.shared.lock:
+                self.places = Places(chroma, prefix, own_collections)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Let go of what is shared with other stores, and close the client if it was opened here."""
+        identity, self._identity = self._identity, None
+        if identity is not None:
+            _leave(identity)
+        self.chroma.close()
 
     @property
     def alone(self) -> bool:
@@ -110,6 +128,11 @@ class Book:
         if self.alone:
             self.shared.keep(owner, {})  # nothing can be there yet
         return place
+
+    def owners_in(self, place: Place) -> list[str]:
+        """The owners whose items lie in this place."""
+        rows = self.chroma.find(place.collection, {"is_head": True}, ["metadatas"])
+        return sorted({m["owner"] for _, m, _, _ in rows})
 
     def _read_heads(self, place: Place, owner: str) -> Heads:
         rows = self.chroma.find(place.collection, {"$and": [{"owner": owner}, {"is_head": True}]})

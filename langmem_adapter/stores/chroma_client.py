@@ -5,6 +5,7 @@
 
 import os
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -175,6 +176,16 @@ class Chroma:
         except Gone:
             pass
 
+    def names(self) -> list[str]:
+        """The names of all collections."""
+        found: list[str] = []
+        while True:
+            with translated(self.name):
+                page = self._open().list_collections(limit=PAGE, offset=len(found))
+            found += [c.name for c in page]
+            if len(page) < PAGE:
+                return found
+
     def collection_id(self, name: str) -> str:
         """Chroma's id of the collection."""
         return str(self._handle(name).id)
@@ -211,8 +222,11 @@ class Chroma:
         with translated(self.name):
             try:
                 return act(self._handle(name))
-            except (chromadb.errors.InternalError, chromadb.errors.NotFoundError, AttributeError):
-                self._reopen(client)  # AttributeError: another thread has just reopened it
+            except (chromadb.errors.InternalError, chromadb.errors.NotFoundError, AttributeError) as e:
+                if "database is locked" in str(e):
+                    time.sleep(0.1)  # it is being vacuumed
+                else:
+                    self._reopen(client)  # AttributeError: another thread has just reopened it
             return act(self._handle(name))
 
     def _handle(self, name: str) -> Any:

@@ -118,6 +118,10 @@ class Places:
         rows = self._chroma.find(self._registry, {"is_place": True}, ["metadatas"])
         return sorted(_place_of(m) for _, m, _, _ in rows)
 
+    def is_place(self, collection: str) -> bool:
+        """Whether a collection of this name is one of ours, the registry excepted."""
+        return collection.startswith((f"{self._prefix}-o-", f"{self._prefix}-b-"))
+
     def forget(self) -> None:
         """Look places up again: another process may have moved some."""
         with self._lock:

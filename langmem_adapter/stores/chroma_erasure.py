@@ -1,0 +1,175 @@
+"""Making erased bytes go from a Chroma folder, and making sure of it.
+
+After a delete the text stays in `chroma.sqlite3` and the vectors in `data_level0.bin`. So the owner's collection is
+built anew, the old one dropped and its folder removed, the database vacuumed by Chroma's own command in a process of
+its own, the unused room of index files cleared, and every file searched for what was erased.
+"""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from langmem_adapter.namespaces import Namespace
+from langmem_adapter.stores.chroma_book import Book
+from langmem_adapter.stores.chroma_client import Chroma
+from langmem_adapter.stores.chroma_indexes import clear_unused, remove_orphans
+from langmem_adapter.stores.erasure import LONGEST, Erasure, Scanner, pieces_of, read_file
+from langmem_adapter.stores.values import path
+from langmem_adapter.stores.writing import Prepared
+
+_EVERYTHING = ("metadatas", "documents", "embeddings")
+_CHUNK = 4 * 1024 * 1024
+
+# In another process: opening the database in this one with a second SQLite library would drop Chroma's file locks.
+_VACUUM = """
+import sys, chromadb_rust_bindings
+chromadb_rust_bindings.cli(["chroma", "vacuum", "--path", sys.argv[1], "--force"])
+"""
+
+
+class Wanted(NamedTuple):
+    """What is to be erased."""
+
+    owners: tuple[str, ...]
+    deletes: list[Prepared]
+    pieces: set[bytes]
+    """By which the items can be recognised in a file."""
+
+
+def wanted(book: Book, prefix: Namespace, keys: Sequence[str] | None) -> Wanted:
+    """The items under a prefix, only those of `keys` if given."""
+    start, chosen = path(prefix), None if keys is None else set(keys)
+    found = Wanted(tuple(book.places.under(prefix)), [], set())
+    for owner in found.owners:
+        place = book.places.find(owner)
+        for where in [p for p in book.heads(owner) if p == start or p.startswith(f"{start}.")]:
+            assert place is not None
+            names: set[int] = set()
+            for _, m, document, vector in book.chroma.find(place.collection, {"ns": where}, _EVERYTHING):
+                if chosen is None or m["key"] in chosen:
+                    names.add(m["seq"])
+                    found.deletes.append(Prepared(where, m["key"]))
+                    found.pieces.update(pieces_of(document or "{}", _bytes(vector) if m["has_vector"] else None, b""))
+            for _, m, _, vector in book.chroma.find(place.collection, {"of": where}, _EVERYTHING):
+                if m["seq"] in names:
+                    found.pieces.update(pieces_of("{}", _bytes(vector), b""))
+    return found
+
+
+def _bytes(vector: object) -> bytes:
+    return np.asarray(vector, dtype=np.float32).tobytes()
+
+
+def clean(book: Book, folder: Path, pieces: set[bytes], items: int, wait: float) -> Erasure:
+    """Vacuum the database, remove what dropped collections left, and look for the pieces before and after."""
+    search = _Search(book, folder, pieces)
+    found = search.remains()
+    with book.shared.lock:  # a writer would make the vacuum wait
+        not_vacuumed = _vacuum(folder, time.monotonic() + wait)
+        reason = not_vacuumed or remove_orphans(folder) or clear_unused(folder)
+    left = search.remains()
+    if left and not reason:
+        reason = f"{len(left)} pieces are still legible"
+    return search.report(items, found, not not_vacuumed, reason)
+
+
+def unreachable(chroma: Chroma, items: int) -> Erasure:
+    """The report where files are out of our hands (a server), or there are none (in memory)."""
+    reason = ""
+    if chroma.kind == "server":
+        reason = (
+            f"deleted, but the files of {chroma.name} are out of reach: their bytes are gone when the server was "
+            "stopped, the folder opened with ChromaMemoryStore(path) and finish_erasure() called"
+        )
+    state = "pending" if reason else "done"
+    return Erasure(
+        items=items,
+        pieces=0,
+        shared=0,
+        searched=(),
+        bytes_searched=0,
+        found=0,
+        vacuumed=False,
+        state=state,  # type: ignore[arg-type]
+        reason=reason,
+    )
+
+
+def _vacuum(folder: Path, give_up: float) -> str:
+    """Why the database could not be rebuilt; "" if it was."""
+    while True:
+        done = subprocess.run(
+            [sys.executable, "-c", _VACUUM, str(folder)], capture_output=True, text=True, errors="replace", check=False
+        )
+        if done.returncode == 0 and "complete" in done.stdout:
+            return ""
+        if time.monotonic() >= give_up:
+            said = (done.stderr or done.stdout).strip()[-200:]
+            return f"the database could not be vacuumed: {said}"
+        time.sleep(0.2)
+
+
+class _Search:
+    """Repeated searches for the same pieces, and what they came to."""
+
+    def __init__(self, book: Book, folder: Path, pieces: set[bytes]) -> None:
+        self._book = book
+        self._folder = folder
+        self._pieces = pieces
+        self._shared: set[bytes] = set()
+        self._files: dict[str, int] = {}
+
+    def remains(self) -> set[bytes]:
+        """The pieces that are in a file but in no live record."""
+        if not self._pieces - self._shared:
+            return set()
+        found: set[bytes] = set()
+        scanner = Scanner(self._pieces - self._shared)
+        self._files = {}
+        for file in sorted(p for p in self._folder.rglob("*") if p.is_file()):
+            here, self._files[str(file)] = scanner.search_all(_read(file))
+            found |= here
+        if found:
+            self._shared |= Scanner(found).search_all(self._live())[0]
+        return found - self._shared
+
+    def _live(self) -> Iterator[bytes]:
+        gap = b"\0" * LONGEST
+        for place in self._book.places.all():
+            for page in self._book.chroma.pages(place.collection, None, _EVERYTHING):
+                yield gap.join(_pieces_of_page(page)) + gap
+
+    def report(self, items: int, found: set[bytes], vacuumed: bool, reason: str) -> Erasure:
+        """The record of it all; pending if there is a reason to be."""
+        return Erasure(
+            items=items,
+            pieces=len(self._pieces),
+            shared=len(self._shared),
+            searched=tuple(self._files),
+            bytes_searched=sum(self._files.values()),
+            found=len(found),
+            vacuumed=vacuumed,
+            state="pending" if reason else "done",
+            reason=reason,
+        )
+
+
+def _pieces_of_page(page: Iterable[tuple[str, dict[str, object], str | None, object]]) -> Iterator[bytes]:
+    for _, metadata, document, vector in page:
+        yield (document or "").encode()
+        yield _bytes(vector)
+        yield from (str(v).encode() for v in metadata.values())
+
+
+def _read(file: Path) -> Iterator[bytes]:
+    if file.name == "chroma.sqlite3":
+        yield from read_file(file)  # without disturbing SQLite's locks
+        return
+    with file.open("rb") as f:
+        while chunk := f.read(_CHUNK):
+            yield chunk
