@@ -44,12 +44,14 @@ async def _forget_once(io: IO, reader: Reader, source_id: str, rules: Rules) -> 
         erased += [r.memory_id for r in undone.gone]
         flagged += sorted(blended)
     turns = await _turns_of(io, reader, source_id)
-    puts += turns
+    summaries = await _summaries(io, reader, {source_id})
+    puts += [*turns, *summaries]
     if puts:
         await io.commit(puts, expect=versions)
     places = (
         Place(name="records", state="done", count=len(erased)),
         Place(name="turns", state="done", count=len(turns)),
+        Place(name="summaries", state="done", count=len(summaries)),
         Place(name="blended records", state="done", count=len(flagged), note="kept, marked needs_regeneration"),
         Place(name="checkpoints", state="out_of_reach", note="delete the thread with its checkpointer"),
         Place(name="backups, exports, logs", state="out_of_reach"),
@@ -77,6 +79,7 @@ async def _delete_once(io: IO, reader: Reader, ids: tuple[str, ...], previous: P
     spaces, versions = await _spaces(io, reader.root)
     left = set(ids)
     puts: list[PutOp] = []
+    sessions: set[str] = set()
     for ns in spaces:
         if ns[-1] != "facts" or not left:
             continue
@@ -88,9 +91,11 @@ async def _delete_once(io: IO, reader: Reader, ids: tuple[str, ...], previous: P
         puts += [record_put(ns, r) for r in changed.values()]
         puts += [PutOp(ns, r.memory_id, None) for r in gone]
         left -= {r.memory_id for r in gone}
+        sessions |= {s.source_id for r in gone for s in r.sources}
     if left:
         raise MemoryNotFound(f"no memory {sorted(left)[0]!r} for user {reader.user_id!r}; nothing was deleted")
     puts += await _scrubbed_turns(io, reader, set(ids))
+    puts += await _summaries(io, reader, sessions)  # they may tell what was deleted
     await io.commit(puts, expect=versions)
     return len(ids)
 
@@ -156,6 +161,12 @@ async def _turns_of(io: IO, reader: Reader, source_id: str) -> list[PutOp]:
     ns, turns = await _turns(io, reader)
     mine = [t for t in turns if source_id == t.source_id or source_id in {m.id for m in t.messages}]
     return [PutOp(ns, t.turn_id, None) for t in mine]
+
+
+async def _summaries(io: IO, reader: Reader, sessions: Collection[str]) -> list[PutOp]:
+    """The deletion of these sessions' summaries."""
+    found = await items_under(io, reader.root, {"kind": "summary"})
+    return [PutOp(i.namespace, i.key, None) for i in found if i.value.get("session_id") in sessions]
 
 
 async def _scrubbed_turns(io: IO, reader: Reader, gone: Collection[str]) -> list[PutOp]:

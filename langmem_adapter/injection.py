@@ -49,6 +49,12 @@ def render(
     return Block(text=text, tokens=_tokens(text), memory_ids=tuple(ids))
 
 
+def summary_block(content: str) -> Block:
+    """The block that tells what the session was about, in place of its older messages."""
+    text = "\n".join(["<SESSION_SUMMARY>", "Earlier in this conversation:", _safe(content), "</SESSION_SUMMARY>"])
+    return Block(text=text, tokens=_tokens(text))
+
+
 def into_text(system: str, block: Block) -> str:
     """The system prompt with the block behind it; unchanged if the block is empty."""
     if not block.text:

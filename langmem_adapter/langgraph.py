@@ -11,6 +11,7 @@ cannot recall or remember reports it and lets the turn go on; only a missing use
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any, NotRequired, TypeVar
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
@@ -25,10 +26,12 @@ from langgraph.store.base import BaseStore
 
 from langmem_adapter import injection
 from langmem_adapter.errors import InvalidInput, MissingUser
+from langmem_adapter.extraction.turns import last_said
 from langmem_adapter.memory import Memory
 from langmem_adapter.namespaces import escape
 from langmem_adapter.ports import IO, run
 from langmem_adapter.records import Block, Recollection
+from langmem_adapter.sessions import through
 from langmem_adapter.toolcalls import inside_tool, watch
 
 T = TypeVar("T")
@@ -241,6 +244,37 @@ async def remember_step(memory: Memory, io: IO, state: Any, ids: Ids, *, backfil
         await memory._remember(io, _messages(state), **ids.reader, source_type=ids.source_type, backfill=backfill)
     except Exception as error:  # noqa: BLE001 - the user has the answer; the turn stays queued
         memory.report("remember_failed", error=type(error).__name__, thread_id=ids.session_id)
+
+
+async def summary_step(
+    memory: Memory, io: IO, messages: Sequence[BaseMessage], ids: Ids
+) -> tuple[list[BaseMessage], Block]:
+    """The messages that the session's summary does not cover, and the block that stands in for the others."""
+    if ids.session_id is None:
+        return list(messages), NO_BLOCK
+    try:
+        summary = await memory._get_summary(io, user_id=ids.user_id, session_id=ids.session_id, app_name=ids.app_name)
+    except Exception as error:  # noqa: BLE001 - a memory that cannot be recalled must not fail the user's turn
+        memory.report("recall_failed", error=type(error).__name__, thread_id=ids.session_id)
+        return list(messages), NO_BLOCK
+    covered = None if summary is None else through(summary)
+    at = next((i for i, m in enumerate(messages) if covered is not None and m.id == covered), None)
+    if summary is None or at is None or at + 1 == len(messages):
+        return list(messages), NO_BLOCK
+    return list(messages[at + 1 :]), injection.summary_block(summary.content)
+
+
+async def idle_step(memory: Memory, io: IO, state: Any, ids: Ids, idle: timedelta) -> None:
+    """Summarise the thread up to its last answer, if its user was silent for so long before speaking now."""
+    messages = _messages(state)
+    before = messages[: last_said(messages)]
+    if ids.session_id is None or not before or not ids.learn:
+        return
+    try:
+        if await memory._silent_for(io, ids.user_id, ids.app_name, ids.session_id) >= idle:
+            await memory._end_session(io, before, user_id=ids.user_id, session_id=ids.session_id, app_name=ids.app_name)
+    except Exception as error:  # noqa: BLE001 - the transcript is still there
+        memory.report("summary_failed", error=type(error).__name__, thread_id=ids.session_id)
 
 
 Step = Callable[[Memory, IO, Any, Ids], Coroutine[Any, Any, T]]

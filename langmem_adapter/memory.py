@@ -11,7 +11,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, Self, TypeVar
 
@@ -21,8 +21,9 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, SystemMessage
 from langgraph.store.base import BaseStore, ensure_embeddings
 
-from langmem_adapter import arguments, forgetting, injection, learning, retrieval
+from langmem_adapter import arguments, forgetting, injection, learning, retrieval, sessions
 from langmem_adapter import text as texts
+from langmem_adapter.answers import chat_model
 from langmem_adapter.consolidation.correct import correct
 from langmem_adapter.consolidation.judge import ModelJudge
 from langmem_adapter.consolidation.step import Rules, consolidate
@@ -140,6 +141,7 @@ class Memory:
         self._usage: dict[str, Usage] = {}
         self._on_event = on_event
         registered = Topics(topics)
+        self._author = None if model is None else sessions.writer(chat_model(model))
         if model is not None:
             extractor = extractor or ModelExtractor(model, topics=registered)
             judge = judge or ModelJudge(model)
@@ -540,6 +542,28 @@ class Memory:
         spoken = self._latest(messages, speaker, arguments.source_kind(source_type), backfill=backfill)
         return await self._learn(io, spoken)
 
+    async def _end_session(
+        self,
+        io: IO,
+        messages: Sequence[BaseMessage] = (),
+        *,
+        user_id: str,
+        session_id: str,
+        app_name: str = "default",
+    ) -> MemoryRecord:
+        """Summarise a session, so that the summary can stand in for its transcript; the new summary.
+
+        `messages`: the thread so far, as far as you have it. Written by the model, if there is one, else from what
+        the session taught and what the user said last. `get_summary` gives it; no other session sees it.
+        """
+        return await sessions.summarise(io, Reader(user_id, app_name, session_id), messages, self._rules, self._author)
+
+    async def _get_summary(
+        self, io: IO, *, user_id: str, session_id: str, app_name: str = "default"
+    ) -> MemoryRecord | None:
+        """The summary of a session (kind "summary"); None before `end_session`."""
+        return await sessions.summary_of(io, Reader(user_id, app_name, session_id))
+
     # ---------------------------------------------------------------- the queue
 
     async def _pending(self, io: IO, *, user_id: str, app_name: str = "default") -> list[Turn]:
@@ -576,6 +600,8 @@ class Memory:
     recall, arecall = _twins(_recall)
     recall_block, arecall_block = _twins(_recall_block)
     remember, aremember = _twins(_remember)
+    end_session, aend_session = _twins(_end_session)
+    get_summary, aget_summary = _twins(_get_summary)
     pending, apending = _twins(_pending)
     retry, aretry = _twins(_retry)
 
@@ -653,6 +679,15 @@ class Memory:
         for owner in owners:
             self._worker.ask(owner, self._debounce)
         return []
+
+    async def _silent_for(self, io: IO, user_id: str, app_name: str, session_id: str) -> timedelta:
+        """How long ago the user last spoke in a session; zero if never."""
+        speaker = Reader(user_id, app_name)
+        items = await retrieval.items_under(
+            io, namespace("turns", app_name=app_name, user_id=speaker.user_id), {"session_id": session_id}
+        )
+        spoken = [Turn.model_validate(i.value).at for i in items]
+        return self._rules.clock() - max(spoken) if spoken else timedelta(0)
 
     def _work(self, owner: Reader | None) -> None:
         """One job of the worker: an owner's queue, or (None) everybody's."""

@@ -6,9 +6,10 @@ Needs the `langchain` extra. The block is added to each model request and to not
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Any, NotRequired
+from datetime import timedelta
+from typing import Any, NotRequired, cast
 
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, AnyMessage
 from langgraph.config import get_config
 from langgraph.runtime import Runtime
 
@@ -23,9 +24,18 @@ except ImportError as error:
     raise ImportError("MemoryMiddleware needs LangChain: pip install 'langgraph-memory-adapter[langchain]'") from error
 
 from langmem_adapter import injection
-from langmem_adapter.langgraph import Ids, block_step, ids_of, own_memory, recall_step, remember_step
+from langmem_adapter.langgraph import (
+    Ids,
+    block_step,
+    idle_step,
+    ids_of,
+    own_memory,
+    recall_step,
+    remember_step,
+    summary_step,
+)
 from langmem_adapter.memory import Memory
-from langmem_adapter.ports import run
+from langmem_adapter.ports import IO, run
 from langmem_adapter.records import Block
 from langmem_adapter.toolcalls import watch
 
@@ -40,36 +50,59 @@ class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
     """Recalls before the agent runs, injects into each model request, learns when the agent is done.
 
     `memory=None` uses the agent's own store: `create_agent(…, store=store, middleware=[MemoryMiddleware()])`. The
-    user's id comes from `config={"configurable": {"user_id": "…"}}` or from the runtime context.
+    user's id comes from `config={"configurable": {"user_id": "…"}}` or from the runtime context. With `session_summary`
+    the model is given the session's summary (`Memory.end_session`) in place of the messages it covers; a session that
+    was silent for `idle` is summarised when its user speaks again.
     """
 
     state_schema = MemoryAgentState
 
-    def __init__(self, memory: Memory | None = None) -> None:
+    def __init__(
+        self,
+        memory: Memory | None = None,
+        *,
+        session_summary: bool = False,
+        idle: timedelta = timedelta(minutes=30),
+    ) -> None:
         super().__init__()
         watch()
         self.memory = memory
+        self.session_summary = session_summary
+        self.idle = idle
 
     def before_agent(self, state: MemoryAgentState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         memory = self._memory(runtime)
-        return run(recall_step(memory, memory.io, state, _ids(runtime)))
+        return run(self._begun(memory, memory.io, state, _ids(runtime)))
 
     async def abefore_agent(self, state: MemoryAgentState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         memory = self._memory(runtime)
-        return await recall_step(memory, memory.aio, state, _ids(runtime))
+        return await self._begun(memory, memory.aio, state, _ids(runtime))
+
+    async def _begun(self, memory: Memory, io: IO, state: MemoryAgentState, ids: Ids) -> dict[str, Any] | None:
+        if self.session_summary:
+            await idle_step(memory, io, state, ids, self.idle)
+        return await recall_step(memory, io, state, ids)
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any] | AIMessage:
         memory = self._memory(request.runtime)
-        return handler(_with(request, run(block_step(memory, memory.io, request.state, _ids(request.runtime)))))
+        return handler(run(self._prepared(memory, memory.io, request)))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any] | AIMessage:
         memory = self._memory(request.runtime)
-        block = await block_step(memory, memory.aio, request.state, _ids(request.runtime))
-        return await handler(_with(request, block))
+        return await handler(await self._prepared(memory, memory.aio, request))
+
+    async def _prepared(self, memory: Memory, io: IO, request: ModelRequest[Any]) -> ModelRequest[Any]:
+        ids = _ids(request.runtime)
+        request = _with(request, await block_step(memory, io, request.state, ids))
+        if not self.session_summary:
+            return request
+        messages, block = await summary_step(memory, io, request.messages, ids)
+        left = cast(list[AnyMessage], messages)
+        return _with(request.override(messages=left), block) if block.text else request
 
     def after_agent(self, state: MemoryAgentState, runtime: Runtime[Any]) -> None:
         memory = self._memory(runtime)

@@ -78,5 +78,5 @@ def _message(reply: Any, answer_as: str | None, messages: Sequence[BaseMessage])
         return reply.model_copy(deep=True)
     if isinstance(reply, dict):
         call = {"name": answer_as or "answer", "args": reply, "id": "call_1"}
-        return AIMessage("", tool_calls=[call], usage_metadata=usage)  # type: ignore[arg-type]
-    return AIMessage(str(reply), usage_metadata=usage)  # type: ignore[arg-type]
+        return AIMessage("", tool_calls=[call], usage_metadata=usage)
+    return AIMessage(str(reply), usage_metadata=usage)

@@ -23,7 +23,7 @@ LAYERS = [
     {"answers"},
     {"stores"},
     {"extraction", "consolidation", "retrieval", "injection"},
-    {"forgetting", "learning", "migrate"},
+    {"forgetting", "learning", "migrate", "sessions"},
     {"memory"},
     {"langgraph"},
     {"middleware"},

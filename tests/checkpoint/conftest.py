@@ -1,8 +1,7 @@
-"""Checkpointers on real files, and what the tests put into them."""
+"""Checkpointers on real files."""
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,7 +19,3 @@ def saver(path: Path) -> Iterator[SqliteCheckpointer]:
     """A checkpointer on a new file."""
     with SqliteCheckpointer(path) as opened:
         yield opened
-
-
-def config(thread_id: str = "t1", **more: Any) -> dict[str, Any]:
-    return {"configurable": {"thread_id": thread_id, **more}}

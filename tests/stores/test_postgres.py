@@ -1,10 +1,13 @@
-"""The contract suite on PostgreSQL, and what is peculiar to it."""
+"""The contract suite on PostgreSQL: as a superuser, guarded and partitioned, and without pgvector."""
 
+from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any, ClassVar
 
 import pytest
 from stores.postgres_fixtures import *  # noqa: F403
 
+from langmem_adapter.stores.postgres import PostgresMemoryStore
 from langmem_adapter.testing import MakeStore, StoreContract
 
 NO_NUL: Any = {"test_what_is_put_can_be_got": "PostgreSQL holds no NUL: ValueError"}
@@ -16,3 +19,25 @@ class TestPostgres(StoreContract):
     @pytest.fixture
     def make_store(self, open_store: MakeStore) -> MakeStore:
         return open_store
+
+
+class TestGuardedAndPartitioned(StoreContract):
+    """Row-level security on, as a role that it holds for, and four partitions."""
+
+    deviations: ClassVar = NO_NUL
+
+    @pytest.fixture
+    def make_store(self, restricted: str, schema: str) -> Iterator[MakeStore]:
+        with ExitStack() as stack:
+            yield lambda **config: stack.enter_context(
+                PostgresMemoryStore(restricted, schema=schema, rls=True, partitions=4, **config)
+            )
+
+
+class TestWithoutPgvector(StoreContract):
+    deviations: ClassVar = NO_NUL
+
+    @pytest.fixture
+    def make_store(self, restricted_bare: str, schema: str) -> Iterator[MakeStore]:
+        with ExitStack() as stack:
+            yield lambda **config: stack.enter_context(PostgresMemoryStore(restricted_bare, schema=schema, **config))
