@@ -51,6 +51,8 @@ for _language, _listed in _FUNCTION_WORDS.items():
     for _word in _listed.split():
         _SPEAKS[_word] = (*_SPEAKS.get(_word, ()), _language)
 
+_ENGLISH = frozenset(_FUNCTION_WORDS["english"].split())
+
 _SLICE = 65_536  # characters: no single call holds the interpreter long, whatever the text's size
 _SAMPLE = 300  # words that decide the language
 _MAX_WORD = 64
@@ -93,7 +95,7 @@ def index(texts: Iterable[str]) -> Indexed:
         return NOTHING
     language = language_of(words)
     found = [h for w in words if (h := _hash(w, language)) is not None]
-    return Indexed(np.sort(np.array(found, dtype=np.uint32)), LANGUAGES.index(language))
+    return Indexed(np.array(sorted(found), dtype=np.uint32), LANGUAGES.index(language))
 
 
 def query(text: str, languages: Iterable[int]) -> tuple[Hashes, npt.NDArray[np.intp]]:
@@ -112,7 +114,10 @@ def query(text: str, languages: Iterable[int]) -> tuple[Hashes, npt.NDArray[np.i
 
 def language_of(words: Sequence[str]) -> str:
     """The language with the most function words among the first words; English if there are none."""
-    votes = Counter([s for w in words[:_SAMPLE] if w in _SPEAKS for s in _SPEAKS[w]])
+    spoken = [w for w in words[:_SAMPLE] if w in _SPEAKS]
+    if _ENGLISH.issuperset(spoken):
+        return "english"
+    votes = Counter([language for w in spoken for language in _SPEAKS[w]])
     return max(LANGUAGES, key=votes.__getitem__)  # of equals the first
 
 
