@@ -1,7 +1,7 @@
 """Erasing: by source, by memory, or all of a user. Bytes go, pointers are mended, a receipt says what was reached."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
 from langgraph.store.base import ListNamespacesOp, MatchCondition, PutOp, SearchItem
@@ -36,7 +36,7 @@ async def _forget_once(io: IO, reader: Reader, source_id: str, rules: Rules) -> 
         if ns[-1] != "facts":
             continue
         records = [MemoryRecord.model_validate(i.value) for i in await _items(io, ns)]
-        change = _change(reader, rules, versions[ns], records)
+        change = _change(reader, rules, versions, records)
         undone = undo(records, _names(source_id), change)
         blended = {r.memory_id for r in undone.blended}
         puts += [record_put(ns, _flagged(r, change) if r.memory_id in blended else r) for r in undone.changed]
@@ -86,7 +86,7 @@ async def _delete_once(io: IO, reader: Reader, ids: tuple[str, ...], previous: P
         known = {i.key: MemoryRecord.model_validate(i.value) for i in await _items(io, ns)}
         gone = [known[i] for i in ids if i in known]
         _check_previous(gone, previous)
-        change = _change(reader, rules, versions[ns], known.values())
+        change = _change(reader, rules, versions, known.values())
         changed = unlink(known, gone, change, restore=previous == "restore")
         puts += [record_put(ns, r) for r in changed.values()]
         puts += [PutOp(ns, r.memory_id, None) for r in gone]
@@ -134,8 +134,10 @@ def _names(source_id: str) -> Callable[[Source], bool]:
     return lambda s: source_id in (s.source_id, s.message_id)
 
 
-def _change(reader: Reader, rules: Rules, version: int, known: Iterable[MemoryRecord]) -> Change:
-    return Change(Owner(reader.user_id, reader.app_name), rules.clock(), rules.policy, counter(version, known))
+def _change(reader: Reader, rules: Rules, versions: Mapping[Namespace, int], known: Iterable[MemoryRecord]) -> Change:
+    turns = namespace("turns", app_name=reader.app_name, user_id=reader.user_id)
+    numbers = counter(versions.get(turns, 0), known)
+    return Change(Owner(reader.user_id, reader.app_name), rules.clock(), rules.policy, numbers)
 
 
 def _flagged(record: MemoryRecord, change: Change) -> MemoryRecord:

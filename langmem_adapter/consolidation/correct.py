@@ -30,7 +30,7 @@ async def _once(io: IO, memory_id: str, content: str, turn: Turn, rules: Rules) 
     linked = await neighbours.linked(io, facts, [record])
     candidate = _candidate(record, content, turn)
     decision = _decision(record, candidate, linked)
-    change = Change(owner_of(turn), rules.clock(), rules.policy, counter(versions[facts], [record, *linked.values()]))
+    change = Change(owner_of(turn), rules.clock(), rules.policy, counter(versions[turns], [record, *linked.values()]))
     topic = rules.topics.get(record.topic) if record.topic in rules.topics else rules.topics.get("general")
     source = Source(
         source_type="user_explicit",
@@ -41,7 +41,7 @@ async def _once(io: IO, memory_id: str, content: str, turn: Turn, rules: Rules) 
         message_id=turn.turn_id,
     )
     applied = apply(decision, candidate, [], topic=topic, slot=record.slot, source=source, change=change)
-    done = turn.change(status="done", candidates=(candidate,), operations=(applied.operation,))
+    done = turn.change(seq=versions[turns] + 1, status="done", candidates=(candidate,), operations=(applied.operation,))
     puts = [record_put(facts, r) for r in applied.records]
     await io.commit([*puts, turn_put(turns, done)], expect=versions)
     return applied.operation

@@ -23,6 +23,9 @@ from langmem_adapter.records import Candidate, MemoryRecord, Operation, Scope, S
 from langmem_adapter.topics import Topics
 from langmem_adapter.trust import TrustPolicy
 
+SEQS_A_TURN = 1_000
+"""Room for the records of one commit in the sequence numbers."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rules:
@@ -72,7 +75,7 @@ async def _once(io: IO, turn: Turn, rules: Rules, asked: _Asked) -> list[Operati
         asked[shown] = await _judgements(io, turn, known, rules)
     judged, failed = asked[shown]
     note = "judge_failed" if failed else None
-    change = Change(owner_of(turn), now, rules.policy, counter(versions[facts], known.values()), note)
+    change = Change(owner_of(turn), now, rules.policy, counter(versions[turns], known.values()), note)
     written = _take_back(turn, known, change) if taught else {}
     operations = []
     for n, candidate in enumerate(turn.candidates):
@@ -81,7 +84,8 @@ async def _once(io: IO, turn: Turn, rules: Rules, asked: _Asked) -> list[Operati
         for record in applied.records:
             known[record.memory_id] = written[record.memory_id] = record
     puts = [record_put(facts, r) for r in written.values()]
-    puts.append(turn_put(turns, _done(turn, operations)))
+    done = _done(turn, operations)
+    puts.append(turn_put(turns, done.change(seq=done.seq or versions[turns] + 1)))
     await io.commit(puts, expect=versions)
     return operations
 
@@ -153,13 +157,14 @@ def _done(turn: Turn, operations: list[Operation]) -> Turn:
     )
 
 
-def counter(version: int, known: Iterable[MemoryRecord]) -> Callable[[], int]:
-    """Sequence numbers for the records of one commit on a namespace that was read at this version.
+def counter(turns_version: int, known: Iterable[MemoryRecord]) -> Callable[[], int]:
+    """Sequence numbers for the records of one commit, from the version of the owner's turns that it was read at.
 
-    A commit raises the version by the number of items it writes, so none is given twice; and none is below a known
-    record's, whose number may come from another store.
+    Every commit that makes records writes a turn too, so a version serves one commit, and the numbers grow with time
+    over all of the owner's records, whatever their scope. None is below a known record's, which may come from another
+    store.
     """
-    numbers = itertools.count(max([version, *(r.seq for r in known)]) + 1)
+    numbers = itertools.count(max([(turns_version + 1) * SEQS_A_TURN, *(r.seq + 1 for r in known)]))
     return lambda: next(numbers)
 
 
