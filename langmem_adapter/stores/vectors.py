@@ -11,7 +11,6 @@ from langmem_adapter.stores.part import Change, Ids
 
 Matrix = npt.NDArray[np.float32]
 
-_CHUNK = 2_000
 _DEAD = -1
 
 
@@ -55,14 +54,15 @@ class Vectors:
             (first, last, embedder),
         )
         ids: list[int] = []
-        counts: list[int] = []
-        blocks: list[Matrix] = []
-        while chunk := rows.fetchmany(_CHUNK):
-            ids += [r[0] for r in chunk]
-            counts += [len(r[1]) // (4 * dims) for r in chunk]
-            blocks.append(np.frombuffer(b"".join([r[1] for r in chunk]), dtype=np.float32).reshape(-1, dims))
-        matrix = blocks[0] if len(blocks) == 1 else np.concatenate([np.zeros((0, dims), np.float32), *blocks])
-        return cls.of(np.repeat(np.array(ids, dtype=np.int64), np.array(counts, dtype=np.int64)), matrix)
+        sizes: list[int] = []
+        data = bytearray()  # grown in place: no second copy, and no list of all blobs
+        for id, blob in rows:
+            ids.append(id)
+            sizes.append(len(blob))
+            data += blob
+        counts = np.array(sizes, dtype=np.int64) // (4 * dims)
+        matrix = np.frombuffer(data, dtype=np.float32).reshape(-1, dims)
+        return cls.of(np.repeat(np.array(ids, dtype=np.int64), counts), matrix)
 
     @classmethod
     def of(cls, ids: Ids, matrix: Matrix) -> "Vectors":
