@@ -111,6 +111,7 @@ class PostgresMemoryStore(MemoryStore):
         self._keepers = Workers(1, "memory-pg-keep")
         self._sweeper: Sweeper | None = None
         self._deleted_by: str | None = None
+        self._to_clear: set[str] = set()
         self._finalizer = weakref.finalize(self, _shut, self._connections, self._turns, *self._workers)
 
     @classmethod
@@ -362,14 +363,14 @@ class PostgresMemoryStore(MemoryStore):
             return None
         if self._embedder.dims is None:
             return None  # nothing was embedded yet
-        if self._embedder_id is None:
+        found = _stored_embedder(conn, schema)
+        if found is None:  # the insert waits for another that is giving it out just now
             own = _identity(self._embedder, 1)
             run(conn, f"INSERT INTO {schema.name}.meta VALUES ('embedder', %s) ON CONFLICT DO NOTHING", (own,))
-        found = _stored_embedder(conn, schema)
+            found = _stored_embedder(conn, schema)
         assert found is not None
         embedders.check(found, self._embedder, self._where)
-        self._embedder_id = found.id
-        return self._embedder_id
+        return found.id
 
     def _refresh(self, schema: Schema, owners: Iterable[str], snapshot: Snapshot) -> None:
         if not snapshot.refresh:
@@ -440,28 +441,38 @@ class PostgresMemoryStore(MemoryStore):
     # erasure
 
     def erase(
-        self, namespace_prefix: Sequence[str], keys: Sequence[str] | None = None, *, wait: float = 5.0
+        self,
+        namespace_prefix: Sequence[str],
+        keys: Sequence[str] | None = None,
+        *,
+        wait: float = 5.0,
+        rebuild: bool | None = None,
     ) -> Erasure:
-        """Delete all items under a prefix, or those of `keys` there, and vacuum them out of the table files.
+        """Delete all items under a prefix, or those of `keys` there, and get their bytes out of the table files.
 
-        `wait` is how many seconds transactions that see an older state may take to finish; if they take longer, or
-        if this role may not vacuum, the state is `pending`. `reason` says what no store can reach: the write-ahead
-        log until it is recycled, its archives, replicas and backups.
+        That takes rewriting the tables they were in, or only their partitions, while nobody else can use those:
+        done up to 64 MB, with `rebuild=True` always, with False never. Otherwise the state is `pending`, as it is
+        while transactions that see an older state do not end within `wait` seconds, or if this role may not vacuum.
+        `reason` also says what no store can reach: write-ahead log, archives, replicas, backups.
         """
         if not namespace_prefix:
             raise InvalidInput("erase(()) would erase everything; drop the schema instead")
         check(SearchOp(tuple(namespace_prefix)))
         schema, prefix = self._opened(), tuple(namespace_prefix)
-        owners = [owner_under(prefix) or EVERYBODY]
-        items, self._deleted_by = self._in_write(
-            schema, owners, lambda conn: self._erase(conn, schema.name, prefix, keys)
+        owner = owner_under(prefix)
+        items, tables, deleted_by = self._in_write(
+            schema, [owner or EVERYBODY], lambda conn: self._erase(conn, schema.name, prefix, keys)
         )
-        return self._vacuum(items, wait)
+        self._to_clear |= set(tables)
+        self._deleted_by = deleted_by
+        return self._clear(items, wait, rebuild)
 
-    def _erase(self, conn: Connection, s: str, prefix: Namespace, keys: Sequence[str] | None) -> tuple[int, str]:
+    def _erase(
+        self, conn: Connection, s: str, prefix: Namespace, keys: Sequence[str] | None
+    ) -> tuple[int, list[str], str]:
         scope, params = under(prefix)
-        names = run(conn, f"SELECT n.path FROM {s}.namespaces n WHERE {scope}", params)
-        locked = writing.lock(conn, s, {where for (where,) in names})
+        names = run(conn, f"SELECT n.path, n.owner FROM {s}.namespaces n WHERE {scope}", params)
+        locked = writing.lock(conn, s, {where for where, _ in names})
         digests = None if keys is None else [writing.digest(key) for key in keys]
         rows = run(
             conn,
@@ -469,26 +480,41 @@ class PostgresMemoryStore(MemoryStore):
             f"i.namespace = n.id WHERE {scope} AND (%s::bytea[] IS NULL OR i.digest = ANY(%s::bytea[]))",
             (*params, digests, digests),
         )
+        tables = keeping.tables_of(conn, s, sorted({owner for _, owner in names}))
         writing.write(conn, s, [Prepared(*row) for row in rows], locked, None, micros(self._now()))
-        return len(rows), keeping.xid(conn)
+        return len(rows), tables, keeping.xid(conn)
 
-    def _vacuum(self, items: int, wait: float) -> Erasure:
-        return self._connections.alone(lambda conn: keeping.vacuum(conn, self._name, items, self._deleted_by, wait))
+    def _clear(self, items: int, wait: float, rebuild: bool | None) -> Erasure:
+        tables = sorted(self._to_clear)
+        done = self._connections.alone(lambda conn: keeping.clear(conn, tables, items, self._deleted_by, wait, rebuild))
+        if done.state == "done":
+            self._to_clear -= set(tables)
+        return done
 
     async def aerase(
-        self, namespace_prefix: Sequence[str], keys: Sequence[str] | None = None, *, wait: float = 5.0
+        self,
+        namespace_prefix: Sequence[str],
+        keys: Sequence[str] | None = None,
+        *,
+        wait: float = 5.0,
+        rebuild: bool | None = None,
     ) -> Erasure:
         """`erase` without blocking the event loop."""
-        return await self._keepers.run(lambda: self.erase(namespace_prefix, keys, wait=wait))
+        return await self._keepers.run(lambda: self.erase(namespace_prefix, keys, wait=wait, rebuild=rebuild))
 
-    def finish_erasure(self, *, wait: float = 5.0) -> Erasure:
-        """Vacuum again after an erasure that is pending."""
-        self._opened()
-        return self._vacuum(0, wait)
+    def finish_erasure(self, *, wait: float = 5.0, rebuild: bool | None = None) -> Erasure:
+        """Try again to finish erasures that are pending. If the process that began one is gone, nobody knows which
+        tables it touched: all are taken."""
+        schema = self._opened()
+        if not self._to_clear:
+            self._to_clear = set(
+                self._connections.reading([EVERYBODY], lambda conn: keeping.tables_of(conn, schema.name, None))
+            )
+        return self._clear(0, wait, rebuild)
 
-    async def afinish_erasure(self, *, wait: float = 5.0) -> Erasure:
+    async def afinish_erasure(self, *, wait: float = 5.0, rebuild: bool | None = None) -> Erasure:
         """`finish_erasure` without blocking the event loop."""
-        return await self._keepers.run(lambda: self.finish_erasure(wait=wait))
+        return await self._keepers.run(lambda: self.finish_erasure(wait=wait, rebuild=rebuild))
 
     # keeping it
 

@@ -18,9 +18,11 @@ from langmem_adapter.stores.vectors import Matrix
 from langmem_adapter.stores.writing import texts_at
 
 OUT_OF_REACH = (
-    "the rows are gone from the tables; the write-ahead log keeps them until it is recycled (after the next "
-    "checkpoints), archives, replicas behind it and backups for as long as they are kept"
+    "out of reach: the write-ahead log until it is recycled (after the next checkpoints), its archives, replicas and "
+    "backups for as long as they are kept"
 )
+SMALL = 64 * 1024 * 1024
+"""Bytes of the tables that an erasure rewrites without being asked: a second or two."""
 BATCH = 100
 
 
@@ -123,18 +125,40 @@ def xid(conn: Connection) -> str:
     return str(run(conn, "SELECT pg_current_xact_id()::text", ())[0][0])
 
 
-def vacuum(conn: Connection, s: str, items: int, deleted_by: str | None, wait: float) -> Erasure:
-    """Clear the deleted rows out of the table files, once nobody can see them any more."""
+def tables_of(conn: Connection, s: str, owners: Sequence[str] | None) -> list[str]:
+    """The tables, or partitions, in which these owners (None: all) have rows."""
+    rows = run(
+        conn,
+        " UNION ".join(
+            f"SELECT tableoid::regclass::text FROM {s}.{table} WHERE (%s::text[] IS NULL OR owner = ANY(%s::text[]))"
+            for table in ("items", "vectors")
+        ),
+        [owners] * 4,
+    )
+    return sorted(table for (table,) in rows)
+
+
+def clear(
+    conn: Connection, tables: Sequence[str], items: int, deleted_by: str | None, wait: float, rebuild: bool | None
+) -> Erasure:
+    """Clear the deleted rows out of the table files, once nobody can see them any more.
+
+    VACUUM alone frees the room they had, but leaves their bytes there until a new row needs it.
+    """
+    reason = "" if deleted_by is None else _await_readers(conn, deleted_by, wait)
+    sizes = [_number(conn, "SELECT pg_total_relation_size(%s::regclass)", table) for table in tables]
+    full = not reason and (sum(sizes) <= SMALL if rebuild is None else rebuild)
     warnings: list[str] = []
-    reason = _await_readers(conn, deleted_by, wait) if deleted_by is not None else ""
     conn.add_notice_handler(note := lambda d: warnings.append(d.message_primary or ""))
     try:
-        for table in ("items", "vectors", "commits"):
-            run(conn, f"VACUUM {s}.{table}")
+        for table in tables:
+            run(conn, f"VACUUM {'FULL ' if full else ''}{table}")
     finally:
         conn.remove_notice_handler(note)
     if warnings:  # not our table: VACUUM says so and skips it
         reason = f"the tables could not be vacuumed: {warnings[0]}"
+    elif not reason and not full:
+        reason = "their bytes stay in free room of the tables until it is used again; finish_erasure(rebuild=True)"
     return Erasure(
         items=items,
         pieces=0,
@@ -142,9 +166,9 @@ def vacuum(conn: Connection, s: str, items: int, deleted_by: str | None, wait: f
         searched=(),
         bytes_searched=0,
         found=0,
-        vacuumed=not warnings,
+        vacuumed=full and not warnings,
         state="pending" if reason else "done",
-        reason=reason or OUT_OF_REACH,
+        reason=f"{reason}; {OUT_OF_REACH}" if reason else OUT_OF_REACH,
     )
 
 

@@ -225,28 +225,37 @@ class Snapshot:
         if query and mode != "vector":
             language, words = query_of(query, self.settings.language, self.settings.schema.configurations)
         sql, params = condition
-        cosine, of_cosine = self._cosine(vector)
-        asked, found, of_words = _words_sql(words, language)
+        found, cosine = _words_sql(words, language), self._cosine_sql(vector)
         rows = run(
             self.conn,
             "WITH c AS MATERIALIZED (SELECT n.path, i.owner, i.namespace, i.id, i.state, i.topic, i.kind, i.numbers, "
-            f"i.words, i.language {self._alive(wanted)} AND {sql}){asked} "
+            f"i.words, i.language {self._alive(wanted)} AND {sql}){found.tables} "
             "SELECT c.path, c.namespace, c.id, c.state, coalesce(c.topic, 'general'), c.kind, c.numbers, "
-            f"{found}, {cosine} ORDER BY c.id",
-            (*names, self.now, *params, *of_words, *of_cosine),
+            f"{found.columns}, {cosine.columns} FROM c {found.joins} {cosine.joins} ORDER BY c.id",
+            (*names, self.now, *params, *found.params, *cosine.params),
         )
         return _scored(rows, text=bool(words), vector=vector is not None)
 
-    def _cosine(self, vector: Matrix | None) -> Condition:
+    def _cosine_sql(self, vector: Matrix | None) -> "_Sql":
         if vector is None:
-            return "NULL::float8 FROM c", []
+            return _Sql("", "NULL::float8", "", [])
         # An item with several vectors counts by its best.
-        sql = (
-            f"v.cosine FROM c LEFT JOIN LATERAL (SELECT max({self._s}.cosine(v.vector, %s::real[])) AS cosine "
+        join = (
+            f"LEFT JOIN LATERAL (SELECT max({self._s}.cosine(v.vector, %s::real[])) AS cosine "
             f"FROM {self._s}.vectors v WHERE v.owner = c.owner AND v.namespace = c.namespace AND v.item = c.id "
             "AND v.embedder = %s) v ON true"
         )
-        return sql, [vector.tolist(), self.settings.embedder]
+        return _Sql("", "v.cosine", join, [vector.tolist(), self.settings.embedder])
+
+
+class _Sql(NamedTuple):
+    """What a query for candidates `c` gets from one side of the relevance."""
+
+    tables: str
+    """Further common table expressions."""
+    columns: str
+    joins: str
+    params: list[Any]
 
 
 def under(prefix: Sequence[str]) -> Condition:
@@ -268,25 +277,26 @@ def _exactly(namespaces: Iterable[Sequence[str]]) -> list[list[str]]:
     return [[owner_of(ns) if ns else "" for ns in names], [path(ns) for ns in names]]
 
 
-def _words_sql(words: Sequence[str], language: str) -> tuple[str, str, list[Any]]:
-    """Common table expressions and columns that find the query's words in the candidates `c`."""
+def _words_sql(words: Sequence[str], language: str) -> _Sql:
+    """The number of the query's words, and for each candidate its length and its hits (see `postgres_words.TF`)."""
     if not words:
-        return "", "0, 0, NULL::int[]", []
+        return _Sql("", "0, 0, NULL::int[]", "", [])
     # A query is too short to trust its language: each word is stemmed in every language that the items have.
-    asked = (
+    tables = (
         ", asked AS MATERIALIZED (SELECT t.lexeme, min(w.n) AS n FROM (SELECT DISTINCT language FROM c) l "
         "CROSS JOIN unnest(%s::text[]) WITH ORDINALITY AS w(word, n) "
         "CROSS JOIN LATERAL unnest(to_tsvector(l.language::regconfig, w.word)) t "
         "WHERE to_tsvector(%s::regconfig, w.word) <> '' GROUP BY t.lexeme), "
         "query AS MATERIALIZED (SELECT string_agg(quote_literal(lexeme), '|')::tsquery AS q, "
-        "count(DISTINCT n) AS terms FROM asked)"
+        "count(DISTINCT n) AS terms FROM asked), "
+        "hits AS MATERIALIZED (SELECT t.id, array_agg((a.n * "
+        f"{TF} + least(coalesce(cardinality(t.positions), 1), {TF - 1}))::int) AS hits "
+        # OFFSET 0: join once, not once for every item.
+        "FROM (SELECT c.id, t.lexeme, t.positions FROM c CROSS JOIN LATERAL unnest(c.words) AS t "
+        "WHERE c.words @@ (SELECT q FROM query) OFFSET 0) t JOIN asked a ON a.lexeme = t.lexeme GROUP BY t.id)"
     )
-    found = (
-        "(SELECT terms FROM query), length(c.words), CASE WHEN c.words @@ (SELECT query.q FROM query) THEN "
-        f"ARRAY(SELECT (a.n * {TF} + least(coalesce(cardinality(t.positions), 1), {TF - 1}))::int "
-        "FROM unnest(c.words) AS t(lexeme, positions, weights) JOIN asked a ON a.lexeme = t.lexeme) END"
-    )
-    return asked, found, [list(words), language]
+    columns = "(SELECT terms FROM query), length(c.words), h.hits"
+    return _Sql(tables, columns, "LEFT JOIN hits h ON h.id = c.id", [list(words), language])
 
 
 def _scored(rows: Sequence[tuple[Any, ...]], *, text: bool, vector: bool) -> Hits:

@@ -134,7 +134,9 @@ def open_schema(conn: Connection, name: str, *, partitions: int | None, rls: boo
 
 
 def _version(conn: Connection, name: str) -> int:
-    if run(conn, "SELECT to_regclass(%s)::text", (f"{name}.meta",))[0][0] is None:
+    # Not to_regclass: within a transaction it may still not see what another has committed meanwhile.
+    sql = "SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s AND relname = %s"
+    if not run(conn, sql, (name, "meta")):
         return 0
     return int(meta(conn, name, "schema") or 0)
 
@@ -166,7 +168,8 @@ def _begin(conn: Connection, name: str, partitions: int | None, where: str) -> N
     encoding = run(conn, "SELECT current_setting('server_encoding')", ())[0][0]
     if encoding != "UTF8":
         raise StoreError(f"{where} has the encoding {encoding}; memories need a database in UTF8")
-    run(conn, f"CREATE SCHEMA IF NOT EXISTS {name}")
+    if not run(conn, "SELECT 1 FROM pg_namespace WHERE nspname = %s", (name,)):  # else it was made for this role
+        run(conn, f"CREATE SCHEMA {name}")
     run(conn, f"CREATE TABLE {name}.meta (key text PRIMARY KEY, value text NOT NULL)")
     set_meta(conn, name, "store_id", secrets.token_hex(16))
     set_meta(conn, name, "partitions", str(partitions if partitions and partitions > 1 else 0))

@@ -42,6 +42,13 @@ def live(number: int, url: str, schema: str) -> list[str]:
     return done
 
 
+def open_and_put(number: int, url: str, schema: str) -> str:
+    """Open the store, put one item; the store's id."""
+    with PostgresMemoryStore(url, schema=schema) as store:
+        store.put(("n",), f"k{number}", {})
+        return store.store_id
+
+
 def processes(count: int, work: Callable[..., Any], *args: Any) -> list[Any]:
     """What each of so many processes returned; the first argument is its number."""
     context = multiprocessing.get_context("forkserver")
