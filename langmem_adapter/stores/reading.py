@@ -22,7 +22,11 @@ from langmem_adapter.stores.values import decode, namespace, path, under, when
 from langmem_adapter.stores.vectors import Matrix, Vectors
 
 TEXT_WEIGHT = 0.75
-"""What the words count in a hybrid relevance; the vectors count the rest. 3 : 1 was the best on conversations."""
+"""What the words count in a hybrid relevance; the vectors count the rest.
+
+Recall@10 on LoCoMo's 1,535 answerable questions with hash embeddings: vectors 0.31, words 0.605, fused at 0.5 0.56,
+at 0.75 0.607, at 0.8 to 0.9 0.610. A better embedder than a hash deserves its quarter.
+"""
 
 _ALIVE = "(expires_at IS NULL OR expires_at > ?)"
 _COLUMNS = "id, key, value, created_at, updated_at, expires_at, ttl"

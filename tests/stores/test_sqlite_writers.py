@@ -64,6 +64,32 @@ def test_five_processes_write_at_once_and_lose_nothing(tmp_path: Path) -> None:
         assert store.doctor(deep=True).problems == ()
 
 
+def test_what_was_acknowledged_survives_a_kill_and_no_batch_is_torn(tmp_path: Path) -> None:
+    code = """
+        import sys
+        from langgraph.store.base import PutOp
+        from langmem_adapter.stores.sqlite import SqliteMemoryStore
+        store = SqliteMemoryStore(sys.argv[1])
+        for i in range(1_000_000):
+            store.batch([PutOp(("n", sys.argv[2]), f"{i}-{half}", {"text": "x" * 500}) for half in "ab"])
+            print(i, flush=True)
+    """
+    rng = random.Random(1)
+    for round in range(6):
+        child = run(code, tmp_path / "memory.db", round)
+        assert child.stdout is not None
+        acknowledged = [child.stdout.readline()]
+        time.sleep(rng.random() * 0.2)
+        child.kill()
+        acknowledged += child.communicate(timeout=30)[0].splitlines(keepends=True)
+        whole = [line for line in acknowledged if line.endswith("\n")]
+        with SqliteMemoryStore(tmp_path / "memory.db") as store:
+            found = {i.key for i in store.search(("n", str(round)), limit=1_000_000)}
+            assert {f"{int(n)}-{half}" for n in whole for half in "ab"} <= found
+            assert all(f"{key[:-1]}{'ab'[key.endswith('a')]}" in found for key in found)
+            assert store.doctor(deep=True).problems == ()
+
+
 def test_a_change_by_another_process_is_seen_by_every_kind_of_read(tmp_path: Path) -> None:
     with SqliteMemoryStore(tmp_path / "memory.db", index=INDEX) as store:
         store.put(N, "a", {"text": "cat eats fish"})
