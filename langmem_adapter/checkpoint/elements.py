@@ -103,6 +103,7 @@ class Placing:
         self._checkpoint = checkpoint
         self._new: dict[bytes, int] = {}
         self._seen: dict[Draft, int] = {}
+        self._refused: set[Draft] = set()
         self._rows: list[tuple[int, bytes, bytes | None, bytes | None, bytes]] = []
         self._next = [thread.next_seq, thread.next_loose]
 
@@ -132,6 +133,7 @@ class Placing:
             return number
         fields = self.redacted(packed)
         if fields is not packed:
+            self._refused.add(draft)
             return self._entered((name, fields))
         tree = parse(fields)
         message_id = tree.get("id") or None
@@ -169,7 +171,8 @@ class Placing:
         """Tell the cache; call it after the commit."""
         self._known.learn(self._new.items())
         for draft, number in self._seen.items():
-            self._known.recognise(draft, number)
+            if draft not in self._refused:  # what is refused in this checkpoint may be welcome in a later one
+                self._known.recognise(draft, number)
         self._known.next_seq, self._known.next_loose = self._next
 
     def _number(self, address: bytes) -> int | None:

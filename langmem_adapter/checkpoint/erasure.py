@@ -117,11 +117,11 @@ def erase_messages(
 
 
 def _bodies(conn: sqlite3.Connection, thread: int, wanted: set[bytes], tools: Tools) -> set[bytes]:
-    """The bodies of the messages with these ids, wherever they are stored."""
+    """The hashes of the messages with these ids as they are without an id, wherever they are stored."""
     watcher = Redactor(tools.hashes, lambda h: h in wanted)
     for _, _, _, data in _texts(conn, thread):
         watcher.redact(tools.sealing.open(data))
-    return {body_hash(tools.hashes, m) for m in watcher.removed}
+    return {h for m in watcher.removed for h in tombstones.traces(tools.hashes, m)}
 
 
 def _redact_thread(conn: sqlite3.Connection, thread: int, erased: set[bytes], tools: Tools) -> tuple[int, set[bytes]]:

@@ -19,8 +19,7 @@ SHORTEST_BARE = 12
 only where messages are given."""
 
 _TYPES = {"user": "human", "assistant": "ai", "developer": "system"}
-_SPOKEN = ("human", "ai", "system", "tool")
-_ROLES = frozenset((*_TYPES, *_SPOKEN))
+_ROLES = frozenset((*_TYPES, "human", "ai", "system", "tool"))
 _KEPT = frozenset(("type", "id", "role", "tool_call_id", "status"))
 _SAYS_NOTHING = frozenset((*_KEPT, "name"))
 
@@ -39,6 +38,18 @@ def body_hash(hashes: Hashes, message: dict[Any, Any]) -> bytes:
     calls = [[c.get("name"), c.get("args")] for c in message.get("tool_calls") or () if isinstance(c, dict)]
     body = [_TYPES.get(str(kind), kind), message.get("content"), calls]
     return hashes.of("body", trees.serialize(body))
+
+
+def text_hash(hashes: Hashes, text: str) -> bytes:
+    """The hash of a message's text alone."""
+    return hashes.of("text", text.encode("utf-8", "surrogatepass"))
+
+
+def traces(hashes: Hashes, message: dict[Any, Any]) -> set[bytes]:
+    """The hashes by which copies of a message without its id are recognised."""
+    content = message.get("content")
+    found = {body_hash(hashes, message)}
+    return found | {text_hash(hashes, content)} if isinstance(content, str) and content else found
 
 
 def is_message(node: dict[Any, Any]) -> bool:
@@ -69,10 +80,16 @@ class Redactor:
                 return self._pair(node)
             return [self._node(item, key) for item in node]
         if isinstance(node, Branch):
-            return Branch(node.code, self._node(node.tree, key))
+            return Branch(node.code, self._inside(node.tree, key))
         if isinstance(node, str) and self._is_copy(node, key):
             return self._taken({"content": node}, ERASED)
         return node
+
+    def _inside(self, tree: Any, key: Any) -> Any:
+        """Of an extension: [module, name, payload, …], or the value of a snapshot."""
+        if isinstance(tree, list) and len(tree) >= 3 and isinstance(tree[0], str) and isinstance(tree[1], str):
+            return [*tree[:2], self._node(tree[2], key), *tree[3:]]
+        return self._node(tree, key)
 
     def _dict(self, node: dict[Any, Any]) -> dict[Any, Any]:
         if is_message(node) and self._is_erased(node):
@@ -81,7 +98,7 @@ class Redactor:
         return {k: self._node(v, k) for k, v in node.items()}
 
     def _pair(self, node: list[Any]) -> list[Any]:
-        if self._recognise(body_hash(self._hashes, {"role": node[0], "content": node[1]})):
+        if self._recognise(text_hash(self._hashes, node[1])):
             self._taken({"content": node[1]}, None)
             return [node[0], ERASED]
         return node
@@ -95,7 +112,7 @@ class Redactor:
     def _is_copy(self, text: str, key: Any) -> bool:
         if key != "messages" and len(text.encode("utf-8", "replace")) < SHORTEST_BARE:
             return False
-        return any(self._recognise(body_hash(self._hashes, {"type": t, "content": text})) for t in _SPOKEN)
+        return self._recognise(text_hash(self._hashes, text))
 
     def _taken(self, message: dict[Any, Any], left: Any) -> Any:
         self.changed += 1

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 import pytest
+from checkpoint.scanning import where
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 from langgraph.channels.delta import DeltaChannel
 from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.types import Command, Send, interrupt
-from checkpoint.scanning import where
 from support import Model
 
 from langmem_adapter import Memory
@@ -68,7 +68,7 @@ def world(tmp_path: Path) -> Iterator[World]:
         yield built
         assert any(SECRET in str(prompt) for prompt in built.model.prompts), "control: the memory reached the model"
         assert where(path, SECRET) == []
-        assert "quoll" not in str([c for c in saver.list(None)])
+        assert "quoll" not in str(list(saver.list(None)))
 
 
 def said(text: str) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def test_a_conversation_goes_on_where_it_stopped(world: World, durability: Any) 
     assert len(texts(again, world.config)) == 6
     history = list(graph.get_state_history(world.config))
     assert len(history) == (3 if durability == "exit" else 15)
-    assert [len(s.values.get("messages", ())) for s in history][0] == 6
+    assert next(len(s.values.get("messages", ())) for s in history) == 6
 
 
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
@@ -356,9 +356,6 @@ async def test_many_threads_at_once(world: World) -> None:
         return len((await graph.aget_state(config)).values["messages"])
 
     assert await asyncio.gather(*(talk(i) for i in range(12))) == [6] * 12
-
-
-
 
 
 def test_memory_and_checkpoints_share_a_file(tmp_path: Path) -> None:

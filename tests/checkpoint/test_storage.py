@@ -107,18 +107,21 @@ def test_every_kind_of_value_comes_back(path: Path, name: str, key: bytes | None
         saver.put_writes(where, [("value", value)], "task")
     with SqliteCheckpointer(path, encryption_key=key) as saver:
         found = saver.get_tuple(where)
-        assert found is not None and found.pending_writes is not None
+        assert found is not None
+        assert found.pending_writes is not None
         for back in (
             found.checkpoint["channel_values"]["value"],
             found.checkpoint["channel_values"]["again"][0],
             found.pending_writes[0][2],
         ):
             if name == "array":
-                assert (back == value).all() and back.dtype == value.dtype
+                assert (back == value).all()
+                assert back.dtype == value.dtype
             elif name == "nested":
                 assert back == {"a": [{"b": {"c": [1, {"d": None}]}}], 5: "five", (1, 2): "pair"}
             elif name != "bytearray" or isinstance(back, bytearray):
-                assert back == value and type(back) is type(value)
+                assert back == value
+                assert type(back) is type(value)
 
 
 def test_snapshots_of_delta_channels_share_their_messages(saver: SqliteCheckpointer) -> None:
