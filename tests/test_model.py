@@ -21,7 +21,7 @@ from langmem_adapter.errors import ModelFailed
 from langmem_adapter.extraction.model import Example, ModelExtractor, windows
 from langmem_adapter.langgraph import MemoryState, recall_node, remember_node
 from langmem_adapter.records import Message, Turn
-from langmem_adapter.testing_model import ScriptedChatModel
+from langmem_adapter.testing import ScriptedChatModel
 
 NOTHING: dict[str, Any] = {"facts": []}
 

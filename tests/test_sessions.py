@@ -8,7 +8,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from support import Clock, Model, config
 
 from langmem_adapter.middleware import MemoryMiddleware
-from langmem_adapter.testing_model import ScriptedChatModel
+from langmem_adapter.testing import ScriptedChatModel
 
 THREAD = [HumanMessage("I'm a vegetarian.", id="h1"), AIMessage("Noted.", id="a1"),
           HumanMessage("Book Lima for May.", id="h2"), AIMessage("Done.", id="a2")]  # fmt: skip

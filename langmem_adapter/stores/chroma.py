@@ -4,29 +4,28 @@ import time
 import weakref
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
 from langgraph.store.base import IndexConfig, Op, PutOp, Result, SearchOp, TTLConfig
 
-from langmem_adapter.errors import Conflict, InvalidInput, StoreClosed
+from langmem_adapter.errors import InvalidInput, StoreClosed
 from langmem_adapter.namespaces import Namespace
-from langmem_adapter.stores import chroma_erasure, chroma_keeping, chroma_writing, writing
-from langmem_adapter.stores import embedder as embedders
+from langmem_adapter.stores import chroma_keeping, writing
 from langmem_adapter.stores.base import Guarantees, MemoryStore, Mode
 from langmem_adapter.stores.chroma_book import Book
-from langmem_adapter.stores.chroma_client import Chroma, Gone
-from langmem_adapter.stores.chroma_keeping import ChromaCheckup, Work
-from langmem_adapter.stores.chroma_places import OWN_COLLECTIONS, Place
-from langmem_adapter.stores.chroma_plan import Plan, commit_plan, enrol, meet, plan, read_index, read_plan, stored
-from langmem_adapter.stores.chroma_reading import Settings, Snapshot, Torn
-from langmem_adapter.stores.chroma_rebuild import rebuilt
-from langmem_adapter.stores.chroma_shelf import Changed, Shelves
-from langmem_adapter.stores.chroma_writing import By, Written
+from langmem_adapter.stores.chroma_client import Chroma
+from langmem_adapter.stores.chroma_engine import Engine
+from langmem_adapter.stores.chroma_erasure import Eraser
+from langmem_adapter.stores.chroma_keeping import ChromaCheckup
+from langmem_adapter.stores.chroma_places import OWN_COLLECTIONS
+from langmem_adapter.stores.chroma_plan import Plan, commit_plan, plan, read_index, read_plan
 from langmem_adapter.stores.embedder import Embedder
 from langmem_adapter.stores.erasure import Erasure
 from langmem_adapter.stores.sweeper import Sweeper
-from langmem_adapter.stores.values import check, micros
+from langmem_adapter.stores.values import check
 from langmem_adapter.stores.vectors import Matrix
 from langmem_adapter.stores.workers import Ticket, Workers, settled
 from langmem_adapter.stores.writing import Prepared
@@ -36,8 +35,7 @@ READERS = 4
 """Threads for async reads and embedding; writes have one of their own, so that they never keep a read waiting."""
 
 SWEEP_MINUTES = 5.0
-TRIES = 20
-"""How often a read is made again because a write came in between, before writers are kept out (embedded)."""
+CLOSE_SECONDS = 30.0
 
 
 class ChromaMemoryStore(MemoryStore):
@@ -77,11 +75,7 @@ class ChromaMemoryStore(MemoryStore):
         self.ttl_config = ttl
         self.mode = mode
         self._embedder, self._fields = read_index(index)
-        self._clock = clock
-        self._latest = 0.0
-        self._shelves = Shelves(cache_bytes)
         self._sweeper: Sweeper | None = None
-        self._unverified: set[bytes] = set()
         self._chroma = Chroma(client_or_path)
         self._book = Book(self._chroma, prefix, own_collections)
         self._readers = Workers(READERS, f"memory-read {self.name}")
@@ -89,7 +83,16 @@ class ChromaMemoryStore(MemoryStore):
         self._keepers = Workers(1, f"memory-keep {self.name}")
         try:
             self._store_id = self._book.places.store_id
-            self._embedder_id = meet(self._book.places, self._embedder, self.name, replace=replace_embedder)
+            self._engine = Engine(
+                self._book,
+                self._embedder,
+                self._fields,
+                mode=mode,
+                cache_bytes=cache_bytes,
+                replace_embedder=replace_embedder,
+                clock=clock,
+            )
+            self._eraser = Eraser(self._engine)
         except BaseException:
             self.close()
             raise
@@ -161,7 +164,7 @@ class ChromaMemoryStore(MemoryStore):
     # one batch
 
     def _run(self, plan: Plan) -> tuple[list[Any], dict[Namespace, int]]:
-        return self._transact(plan, self._prepare(plan), self._query_vectors(plan), None)
+        return self._engine.transact(plan, self._prepare(plan), self._query_vectors(plan), None)
 
     async def _arun(self, plan: Plan) -> tuple[list[Any], dict[Namespace, int]]:
         embedder = self._embedder
@@ -174,9 +177,9 @@ class ChromaMemoryStore(MemoryStore):
             queries = await embedder.aqueries(plan.queries)
             prepared = await self._aprepare(plan, embedder)
         if not plan.writes:
-            return await self._readers.run(lambda: self._transact(plan, prepared, queries, None))
+            return await self._readers.run(lambda: self._engine.transact(plan, prepared, queries, None))
         ticket = Ticket()
-        job = self._writers.submit(lambda: self._transact(plan, prepared, queries, ticket))
+        job = self._writers.submit(lambda: self._engine.transact(plan, prepared, queries, ticket))
         return await settled(job, ticket)
 
     def _prepare(self, plan: Plan) -> list[Prepared]:
@@ -198,125 +201,11 @@ class ChromaMemoryStore(MemoryStore):
     def _query_vectors(self, plan: Plan) -> dict[str, Matrix]:
         return {} if self._embedder is None else self._embedder.queries(plan.queries)
 
-    def _transact(
-        self, plan: Plan, prepared: Sequence[Prepared], queries: Mapping[str, Matrix], ticket: Ticket | None
-    ) -> tuple[list[Any], dict[Namespace, int]]:
-        if self._chroma.closed:
-            raise StoreClosed("the store was closed before this call")
-        if plan.writes:
-            return self._write(plan, prepared, queries, ticket)
-        for _ in range(TRIES):
-            try:
-                return self._read(plan, self._snapshot(queries))
-            except Torn:
-                time.sleep(0.001)
-            except Gone:
-                self._book.places.forget()
-        if not self._book.alone:
-            raise Conflict(f"{self.name} changed each of the {TRIES} times it was read")
-        with self._book.shared.lock:
-            return self._read(plan, self._snapshot(queries, locked=True))
-
-    def _snapshot(self, queries: Mapping[str, Matrix], *, locked: bool = False) -> Snapshot:
-        if self._embedder_id is None and self._embedder is not None:
-            self._embedder_id = meet(self._book.places, self._embedder, self.name, replace=False)
-        dims = (self._embedder.dims if self._embedder is not None else None) or 0
-        settings = Settings(self._shelves, self._embedder_id, dims, self._fields, self.mode)
-        return Snapshot(self._book, settings, queries, micros(self._now()), locked)
-
-    def _read(self, plan: Plan, snapshot: Snapshot) -> tuple[list[Any], dict[Namespace, int]]:
-        found = _results(plan, snapshot)
-        snapshot.verify()
-        for owner, rows in snapshot.refresh.items():
-            with self._book.shared.writing([owner]):
-                moved = chroma_writing.refresh(self._book, owner, rows, self._by(snapshot.now))
-            self._advance(moved)
-        return found
-
-    def _write(
-        self, plan: Plan, prepared: Sequence[Prepared], queries: Mapping[str, Matrix], ticket: Ticket | None
-    ) -> tuple[list[Any], dict[Namespace, int]]:
-        groups = chroma_writing.by_owner(prepared)
-        with self._book.shared.writing(groups):
-            if ticket is not None:
-                ticket.check()
-            chroma_writing.check_versions(self._book, plan.expect or {})
-            snapshot = self._snapshot(queries, locked=True)
-            found = _results(plan, snapshot)
-            if any(p.value is not None for p in prepared):
-                self._enrol()
-            ready = [w for o, g in groups.items() if (w := self._written(o, g, snapshot.now)) is not None]
-            if ticket is not None:
-                ticket.seal()
-            for done in ready:
-                chroma_writing.apply(self._book, done)
-                self._advance(done.changed)
-        for owner, rows in snapshot.refresh.items():
-            with self._book.shared.writing([owner]):
-                self._advance(chroma_writing.refresh(self._book, owner, rows, self._by(snapshot.now)))
-        return found
-
-    def _written(self, owner: str, group: Sequence[Prepared], now: int) -> Written | None:
-        """What the group comes to; None if it is only deletes of what was never there."""
-        vectors = next((p.vectors for p in group if p.vectors is not None), None)
-        dims = None if vectors is None else vectors.shape[1]
-        place = self._book.places.find(owner)
-        if place is None:
-            if all(p.value is None for p in group):
-                return None
-            place = self._book.assign(owner, dims or (self._embedder.dims if self._embedder else None) or 1)
-        if dims is not None and dims != place.dims:
-            place = rebuilt(self._book, place, dims)
-            self._shelves.clear()
-        heads = self._book.heads(owner)
-        chroma_writing.finish_deletes(
-            self._book, place, [h for p, h in heads.items() if any(p == g.path for g in group)]
-        )
-        old = chroma_writing.stored_rows(self._book, place, heads, group)
-        return chroma_writing.written(owner, place, group, old, heads, self._by(now))
-
-    def _by(self, now: int) -> By:
-        return By(self._book.shared.writer, self._embedder_id, now)
-
-    def _enrol(self) -> None:
-        """Our embedder's number is given out with the first vectors; EmbedderMismatch if it was replaced."""
-        if self._embedder is None or self._embedder.dims is None:
-            return
-        found = stored(self._book.places)
-        if found is not None:
-            embedders.check(found, self._embedder, self.name)
-            self._embedder_id = found.id
-        else:
-            self._embedder_id = enrol(self._book.places, self._embedder, 1)
-
-    def _advance(self, changed: Iterable[Changed]) -> None:
-        for done in changed:
-            self._shelves.advance(done)
-
-    def _now(self) -> float:
-        # A clock that steps back must not bring expired items back.
-        self._latest = max(self._latest, self._clock())
-        return self._latest
-
     # time to live
 
     def sweep_ttl(self) -> int:
         """Delete the expired items; how many there were."""
-        now = micros(self._now())
-        return sum(self._sweep(place, now) for place in self._book.places.all())
-
-    def _sweep(self, place: Place, now: int) -> int:
-        count = 0
-        for owner in chroma_keeping.expired(self._book, place, now):
-            with self._book.shared.writing([owner]):
-                # Looked up again: what was refreshed meanwhile stays.
-                deletes = chroma_keeping.expired(self._book, place, now).get(owner, [])
-                done = self._written(owner, deletes, now)
-                if done is not None:
-                    chroma_writing.apply(self._book, done)
-                    self._advance(done.changed)
-                    count += len(deletes)
-        return count
+        return self._engine.sweep()
 
     async def asweep_ttl(self) -> int:
         """`sweep_ttl` without blocking the event loop."""
@@ -349,21 +238,8 @@ class ChromaMemoryStore(MemoryStore):
         """
         if not namespace_prefix:
             raise InvalidInput("erase(()) would erase everything; close the store and delete the folder instead")
-        prefix = tuple(namespace_prefix)
-        check(SearchOp(prefix))
-        places = self._book.places
-        with self._book.shared.writing(places.under(prefix)):
-            found = chroma_erasure.wanted(self._book, prefix, keys)
-            homes = sorted({p for owner in found.owners if (p := places.find(owner)) is not None})
-            self._mark(homes)  # until verified, also if this process dies
-            groups = chroma_writing.by_owner(found.deletes)
-            now = micros(self._now())
-            for done in [w for o, g in groups.items() if (w := self._written(o, g, now)) is not None]:
-                chroma_writing.apply(self._book, done)
-                self._advance(done.changed)
-            self._rebuild(homes)
-        self._unverified |= found.pieces
-        return self._verify(len(found.deletes), wait)
+        check(SearchOp(tuple(namespace_prefix)))
+        return self._eraser.erase(tuple(namespace_prefix), keys, wait)
 
     async def aerase(
         self, namespace_prefix: Sequence[str], keys: Sequence[str] | None = None, *, wait: float = 10.0
@@ -377,45 +253,11 @@ class ChromaMemoryStore(MemoryStore):
         If the process that began one is gone, nobody knows what to look for: its collections are rebuilt and the
         database is vacuumed without a search.
         """
-        with self._book.shared.lock:
-            marked = set(self._book.places.meta().get("erasing") or ())
-            self._rebuild([p for p in self._book.places.all() if p.id in marked])
-            for name in self._stray():
-                self._chroma.drop(name)
-        return self._verify(0, wait)
+        return self._eraser.finish(wait)
 
     async def afinish_erasure(self, *, wait: float = 10.0) -> Erasure:
         """`finish_erasure` without blocking the event loop."""
         return await self._keepers.run(lambda: self.finish_erasure(wait=wait))
-
-    def _mark(self, places: Sequence[Place]) -> None:
-        marked = set(self._book.places.meta().get("erasing") or ())
-        self._book.places.set_meta(erasing=sorted(marked | {p.id for p in places}) or None)
-
-    def _rebuild(self, places: Sequence[Place]) -> None:
-        if not self._book.alone:
-            return  # another process may be writing to the old collection
-        for place in places:
-            owners = self._book.owners_in(place)
-            with self._book.shared.writing(owners):
-                rebuilt(self._book, place, place.dims)
-
-    def _verify(self, items: int, wait: float) -> Erasure:
-        if self._chroma.path is None:
-            done = chroma_erasure.unreachable(self._chroma, items)
-        else:
-            pieces = set(self._unverified)
-            done = chroma_erasure.clean(self._book, self._chroma.path, pieces, items, wait)
-            if done.state == "done":
-                self._unverified -= pieces
-        if done.state == "done" and not self._unverified:
-            self._book.places.set_meta(erasing=None)
-        return done
-
-    def _stray(self) -> list[str]:
-        """Collections that a rebuild left behind when its process died."""
-        known = {p.collection for p in self._book.places.all()}
-        return [n for n in self._chroma.names() if self._book.places.is_place(n) and n not in known]
 
     # keeping it
 
@@ -425,63 +267,35 @@ class ChromaMemoryStore(MemoryStore):
         In batches, each its own upsert: reads and writes go on meanwhile, and after an interruption it continues
         where it was. `progress(done, total)` is called after each.
         """
-        work, done = self._stale(), 0
-        total = sum(len(w.ids) for w in work)
+        work, done = chroma_keeping.stale_work(self._engine), 0
         for w in work:
-            batch = chroma_keeping.read_batch(self._book, w, self._fields)
-            texts = [t for item in batch.items for t in item.texts]
+            batch = chroma_keeping.read_batch(self._engine, w)
             assert self._embedder is not None
-            self._restore(w.place, batch, self._embedder.documents(texts))
+            chroma_keeping.restore(self._engine, batch, self._embedder.documents(batch.texts))
             done += len(w.ids)
             if progress is not None:
-                progress(done, total)
+                progress(done, sum(len(w.ids) for w in work))
         return done
 
     async def areindex(self, *, progress: Callable[[int, int], None] | None = None) -> int:
         """`reindex` without blocking the event loop."""
-        embedder = self._embedder
+        embedder, engine, run = self._embedder, self._engine, self._keepers.run
         if embedder is None or not embedder.native:
-            return await self._keepers.run(lambda: self.reindex(progress=progress))
-        work, done = await self._keepers.run(self._stale), 0
-        total = sum(len(w.ids) for w in work)
+            return await run(lambda: self.reindex(progress=progress))
+        work, done = await run(lambda: chroma_keeping.stale_work(engine)), 0
         for w in work:
-            batch = await self._keepers.run(lambda w=w: chroma_keeping.read_batch(self._book, w, self._fields))  # type: ignore[misc]
-            vectors = await embedder.adocuments([t for item in batch.items for t in item.texts])
-            await self._keepers.run(lambda w=w, b=batch, v=vectors: self._restore(w.place, b, v))  # type: ignore[misc]
+            batch = await run(partial(chroma_keeping.read_batch, engine, w))
+            vectors = await embedder.adocuments(batch.texts)
+            await run(partial(chroma_keeping.restore, engine, batch, vectors))
             done += len(w.ids)
             if progress is not None:
-                progress(done, total)
+                progress(done, sum(len(w.ids) for w in work))
         return done
-
-    def _stale(self) -> list[Work]:
-        """What is to be embedded again; first collections for vectors of another length are built anew."""
-        if self._embedder is None:
-            return []
-        if self._embedder.dims is None:
-            self._embedder.documents(["a text, to learn how long the vectors are"])
-        self._enrol()
-        assert self._embedder_id is not None
-        assert self._embedder.dims is not None
-        work: list[Work] = []
-        for place in self._book.places.all():
-            here = place
-            if place.dims != self._embedder.dims:
-                with self._book.shared.writing(self._book.owners_in(place)):
-                    here = rebuilt(self._book, place, self._embedder.dims)
-                self._shelves.clear()
-            work += chroma_keeping.stale(self._book, here, self._embedder_id)
-        return work
-
-    def _restore(self, place: Place, batch: chroma_keeping.Batch, vectors: Matrix) -> None:
-        with self._book.shared.writing([batch.owner]):
-            now = self._book.places.find(batch.owner) or place
-            chroma_keeping.restore(self._book, now, batch, vectors, self._by(micros(self._now())))
 
     def doctor(self) -> ChromaCheckup:
         """Examine every collection: sizes, embedder, foreign writers, and what should be done."""
         with self._book.shared.lock:
-            now = micros(self._now())
-            return chroma_keeping.examine(self._book, now, cache_bytes=self._shelves.nbytes, stray=self._stray())
+            return chroma_keeping.examine(self._engine)
 
     async def adoctor(self) -> ChromaCheckup:
         """`doctor` without blocking the event loop."""
@@ -499,10 +313,11 @@ class ChromaMemoryStore(MemoryStore):
         May be called again; any other call then raises StoreClosed.
         """
         self.stop_ttl_sweeper(0)
+        with suppress(StoreClosed, TimeoutError):
+            self._writers.submit(lambda: None).result(CLOSE_SECONDS)  # after what was submitted before
         for workers in self._workers:
             workers.stop()
         self._book.close()
-        self._shelves.clear()
 
     async def aclose(self) -> None:
         """`close` without blocking the event loop."""
@@ -538,10 +353,3 @@ def _shut(book: Book, *workers: Workers) -> None:
     for w in workers:
         w.stop()
     book.close()
-
-
-def _results(plan: Plan, snapshot: Snapshot) -> tuple[list[Any], dict[Namespace, int]]:
-    results: list[Any] = [None] * plan.size
-    for (i, _), found in zip(plan.reads, snapshot.run_all([op for _, op in plan.reads]), strict=True):
-        results[i] = found
-    return results, snapshot.versions(plan.versions)

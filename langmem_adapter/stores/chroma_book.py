@@ -18,6 +18,7 @@ from langmem_adapter.stores.chroma_rows import Head, head_of
 Heads = dict[str, Head]
 
 _MOST_OWNERS = 20_000
+_PATIENCE = 10.0
 
 
 class Shared:
@@ -98,9 +99,15 @@ class Book:
     def close(self) -> None:
         """Let go of what is shared with other stores, and close the client if it was opened here."""
         identity, self._identity = self._identity, None
-        if identity is not None:
+        if identity is None:
+            return
+        waited = self.shared.lock.acquire(timeout=_PATIENCE)  # for a write that is going on
+        try:
+            self.chroma.close()
+        finally:
             _leave(identity)
-        self.chroma.close()
+            if waited:
+                self.shared.lock.release()
 
     @property
     def alone(self) -> bool:

@@ -30,6 +30,12 @@ PAGE = 5_000
 
 _HANDLES = 5_000
 
+_PAYLOAD = 30_000_000
+"""Bytes of one request; a server refuses more than 40 MB unless it is told otherwise."""
+
+_NUMBER = 22
+"""Bytes of one number of a vector in JSON, at most."""
+
 Kind = Literal["memory", "files", "server"]
 Found = list[tuple[str, dict[str, Any], str | None, Any]]
 """id, metadata, document, vector; what was not asked for is None."""
@@ -133,8 +139,9 @@ class Chroma:
 
     def upsert(self, name: str, records: Sequence[Record]) -> None:
         """Write the records: all at once if they are no more than `room`, else the last ones last."""
-        first = len(records) % self._batch or self._batch
-        for start, end in [(max(0, at - self._batch), at) for at in range(first, len(records) + 1, self._batch)]:
+        most = self._most(records)
+        first = len(records) % most or most
+        for start, end in [(max(0, at - most), at) for at in range(first, len(records) + 1, most)]:
             part = records[start:end]
             args = {
                 "ids": [r.id for r in part],
@@ -143,6 +150,12 @@ class Chroma:
                 "metadatas": [r.metadata for r in part],
             }
             self._call(name, lambda c, args=args: c.upsert(**args))  # type: ignore[misc]
+
+    def _most(self, records: Sequence[Record]) -> int:
+        if self.kind != "server" or not records:
+            return self._batch
+        size = max(len(r.document) for r in records) + _NUMBER * len(records[0].embedding) + 1_000
+        return max(1, min(self._batch, _PAYLOAD // size))
 
     def update(self, name: str, metadatas: Mapping[str, Mapping[str, Any]]) -> None:
         """Change metadata of existing records, by id: only the keys that are given."""

@@ -17,7 +17,11 @@ import numpy as np
 from langmem_adapter.namespaces import Namespace
 from langmem_adapter.stores.chroma_book import Book
 from langmem_adapter.stores.chroma_client import Chroma
+from langmem_adapter.stores.chroma_engine import Engine
 from langmem_adapter.stores.chroma_indexes import clear_unused, remove_orphans
+from langmem_adapter.stores.chroma_places import Place
+from langmem_adapter.stores.chroma_rebuild import rebuilt, stray
+from langmem_adapter.stores.chroma_writing import apply, by_owner
 from langmem_adapter.stores.erasure import LONGEST, Erasure, Scanner, pieces_of, read_file
 from langmem_adapter.stores.values import path
 from langmem_adapter.stores.writing import Prepared
@@ -39,6 +43,62 @@ class Wanted(NamedTuple):
     deletes: list[Prepared]
     pieces: set[bytes]
     """By which the items can be recognised in a file."""
+
+
+class Eraser:
+    """Erases items of a database, and remembers what to look for until it is gone from the files."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._book = engine.book
+        self._unverified: set[bytes] = set()
+
+    def erase(self, prefix: Namespace, keys: Sequence[str] | None, wait: float) -> Erasure:
+        """Delete what is under the prefix, rebuild the collections it lay in, and verify."""
+        places = self._book.places
+        with self._book.shared.writing(places.under(prefix)):
+            found = wanted(self._book, prefix, keys)
+            homes = sorted({p for owner in found.owners if (p := places.find(owner)) is not None})
+            self._mark(homes)  # until verified, also if this process dies
+            groups, now = by_owner(found.deletes), self._engine.now()
+            for done in [w for o, g in groups.items() if (w := self._engine.written(o, g, now)) is not None]:
+                apply(self._book, done)
+                self._engine.advance(done.changed)
+            self._rebuild(homes)
+        self._unverified |= found.pieces
+        return self._verify(len(found.deletes), wait)
+
+    def finish(self, wait: float) -> Erasure:
+        """Rebuild what is marked, drop what an interrupted rebuild left, and verify."""
+        with self._book.shared.lock:
+            marked = set(self._book.places.meta().get("erasing") or ())
+            self._rebuild([p for p in self._book.places.all() if p.id in marked])
+            for name in stray(self._book):
+                self._book.chroma.drop(name)
+        return self._verify(0, wait)
+
+    def _mark(self, places: Sequence[Place]) -> None:
+        marked = set(self._book.places.meta().get("erasing") or ())
+        self._book.places.set_meta(erasing=sorted(marked | {p.id for p in places}) or None)
+
+    def _rebuild(self, places: Sequence[Place]) -> None:
+        if not self._book.alone:
+            return  # another process may be writing to the old collection
+        for place in places:
+            with self._book.shared.writing(self._book.owners_in(place)):
+                rebuilt(self._book, place, place.dims)
+
+    def _verify(self, items: int, wait: float) -> Erasure:
+        folder, pieces = self._book.chroma.path, set(self._unverified)
+        if folder is None:
+            done = unreachable(self._book.chroma, items)
+        else:
+            done = clean(self._book, folder, pieces, items, wait)
+        if done.state == "done":
+            self._unverified -= pieces
+            if not self._unverified:
+                self._book.places.set_meta(erasing=None)
+        return done
 
 
 def wanted(book: Book, prefix: Namespace, keys: Sequence[str] | None) -> Wanted:

@@ -1,4 +1,4 @@
-"""Keeping a Chroma database healthy: what has expired, what is to be embedded again, and what `doctor` reports."""
+"""Keeping a Chroma database healthy: what is to be embedded again, and what `doctor` reports."""
 
 import json
 from collections import Counter
@@ -8,24 +8,18 @@ from typing import Any, NamedTuple
 
 from langmem_adapter.records import Frozen
 from langmem_adapter.stores.chroma_book import Book
+from langmem_adapter.stores.chroma_engine import Engine
 from langmem_adapter.stores.chroma_places import OWN_COLLECTIONS, Place
 from langmem_adapter.stores.chroma_plan import stored
+from langmem_adapter.stores.chroma_rebuild import rebuilt, stray
 from langmem_adapter.stores.chroma_rows import Row, head_of, head_record, item_records, row_of
 from langmem_adapter.stores.chroma_writing import By
 from langmem_adapter.stores.values import decode
 from langmem_adapter.stores.vectors import Matrix
-from langmem_adapter.stores.writing import Prepared, texts_at
+from langmem_adapter.stores.writing import texts_at
 
 BATCH = 100
 """Items embedded again at a time."""
-
-
-def expired(book: Book, place: Place, now: int) -> dict[str, list[Prepared]]:
-    """Deletes of all items whose time is over, by owner."""
-    found: dict[str, list[Prepared]] = {}
-    for _, m, _, _ in book.chroma.find(place.collection, {"expires": {"$lte": now}}, ["metadatas"]):
-        found.setdefault(m["owner"], []).append(Prepared(m["ns"], m["key"]))
-    return found
 
 
 class Stale(NamedTuple):
@@ -46,8 +40,13 @@ class Work(NamedTuple):
 class Batch(NamedTuple):
     """The same, read."""
 
-    owner: str
+    work: Work
     items: tuple[Stale, ...]
+
+    @property
+    def texts(self) -> list[str]:
+        """All of their texts, in order."""
+        return [t for item in self.items for t in item.texts]
 
 
 def stale(book: Book, place: Place, embedder: int) -> list[Work]:
@@ -61,32 +60,63 @@ def stale(book: Book, place: Place, embedder: int) -> list[Work]:
     ]
 
 
-def read_batch(book: Book, work: Work, fields: Sequence[str]) -> Batch:
+def stale_work(engine: Engine) -> list[Work]:
+    """All that is to be embedded again; first, collections for vectors of another length are built anew."""
+    embedder, book = engine.embedder, engine.book
+    if embedder is None:
+        return []
+    if embedder.dims is None:
+        embedder.documents(["a text, to learn how long the vectors are"])
+    engine.enrol()
+    assert engine.embedder_id is not None
+    assert embedder.dims is not None
+    work: list[Work] = []
+    for place in book.places.all():
+        here = place
+        if place.dims != embedder.dims:
+            with book.shared.writing(book.owners_in(place)):
+                here = rebuilt(book, place, embedder.dims)
+            engine.shelves.clear()
+        work += stale(book, here, engine.embedder_id)
+    return work
+
+
+def read_batch(engine: Engine, work: Work) -> Batch:
     """The items with their texts."""
+    book = engine.book
     rows = [row_of(i, m, d) for i, m, d, _ in book.chroma.get(work.place.collection, work.ids)]
-    return Batch(work.owner, tuple(Stale(r, _texts(book, r, fields)) for r in rows))
+    return Batch(work, tuple(Stale(r, _texts(book, r, engine.fields)) for r in rows))
+
+
+def restore(engine: Engine, batch: Batch, vectors: Matrix) -> None:
+    """Write vectors (in the order of all texts) of items that did not change meanwhile."""
+    book, owner = engine.book, batch.work.owner
+    with book.shared.writing([owner]):
+        place = book.places.find(owner) or batch.work.place
+        _restore(book, place, batch, vectors, engine.by(engine.now()))
 
 
 def _texts(book: Book, row: Row, fields: Sequence[str]) -> tuple[str, ...]:
     return texts_at(decode(row.value, book.chroma.name), fields if row.fields is None else json.loads(row.fields))
 
 
-def restore(book: Book, place: Place, batch: Batch, vectors: Matrix, by: By) -> None:
-    """Write vectors (in the order of all texts) of items that did not change meanwhile. No version grows."""
+def _restore(book: Book, place: Place, batch: Batch, vectors: Matrix, by: By) -> None:
+    # No version grows, so no commit in flight is in conflict; the stamp does, so that caches are loaded again.
+    owner = batch.work.owner
     now = {i: m["rev"] for i, m, _, _ in book.chroma.get(place.collection, [s.row.id for s in batch.items])}
-    heads, start, records, touched = book.heads(batch.owner), 0, [], set()
+    heads, start, records, touched = book.heads(owner), 0, [], set()
     for row, texts in batch.items:
         own, start = vectors[start : start + len(texts)], start + len(texts)
         if now.get(row.id) == row.rev and row.path in heads:
             new = replace(row, embedder=by.embedder, vectors=len(own))
             value = decode(row.value, book.chroma.name)
-            records += item_records(new, batch.owner, value, own if len(own) else None, place.dims)
+            records += item_records(new, owner, value, own if len(own) else None, place.dims)
             touched.add(row.path)
     stamped = {p: replace(heads[p], stamp=heads[p].stamp + 1, writer=by.writer) for p in touched}
-    records += [head_record(head, batch.owner, place.dims) for head in stamped.values()]
+    records += [head_record(head, owner, place.dims) for head in stamped.values()]
     if records:
         book.chroma.upsert(place.collection, records)
-        book.wrote(batch.owner, stamped)
+        book.wrote(owner, stamped)
 
 
 class ChromaCheckup(Frozen):
@@ -122,10 +152,11 @@ class ChromaCheckup(Frozen):
     """What should be done, in words; empty: nothing."""
 
 
-def examine(book: Book, now: int, *, cache_bytes: int, stray: Sequence[str]) -> ChromaCheckup:
+def examine(engine: Engine) -> ChromaCheckup:
     """Look at every collection."""
     import chromadb
 
+    book, now, left = engine.book, engine.now(), stray(engine.book)
     meta, made_by, places = book.places.meta(), stored(book.places), book.places.all()
     total: Counter[str] = Counter()
     owners: set[str] = set()
@@ -139,8 +170,8 @@ def examine(book: Book, now: int, *, cache_bytes: int, stray: Sequence[str]) -> 
         problems.append(f"{total['not_embedded']} items have no vector of the current embedder: call reindex()")
     if meta.get("erasing"):
         problems.append("an erasure was not verified: call finish_erasure()")
-    if stray:
-        problems.append(f"{len(stray)} collections of an interrupted rebuild are left: call finish_erasure()")
+    if left:
+        problems.append(f"{len(left)} collections of an interrupted rebuild are left: call finish_erasure()")
     if book.shared.clashes:
         problems.append("another process writes to this database: let one process write to an owner")
     if len(owners) > OWN_COLLECTIONS and all(p.id.startswith("o-") for p in places):
@@ -157,7 +188,7 @@ def examine(book: Book, now: int, *, cache_bytes: int, stray: Sequence[str]) -> 
         collections=len(places),
         buckets=sum(not p.id.startswith("o-") for p in places),
         file_bytes=_size(book),
-        cache_bytes=cache_bytes,
+        cache_bytes=engine.shelves.nbytes,
         clashes=tuple(book.shared.clashes),
         problems=tuple(problems),
         **{k: total[k] for k in ("not_embedded", "namespaces", "items", "expired")},

@@ -33,6 +33,12 @@ def rebuilt(book: Book, place: Place, dims: int) -> Place:
     return new
 
 
+def stray(book: Book) -> list[str]:
+    """Collections that a rebuild left behind when its process died."""
+    known = {p.collection for p in book.places.all()}
+    return [n for n in book.chroma.names() if book.places.is_place(n) and n not in known]
+
+
 def _copied(row: tuple[str, dict[str, Any], str | None, Any], old: Place, new: Place) -> Record | None:
     id, metadata, document, vector = row
     same = old.dims == new.dims

@@ -200,3 +200,11 @@ def refresh(book: Book, owner: str, rows: Sequence[Row], by: By) -> list[Changed
     book.wrote(owner, stamped)
     at = {p: {r.seq: int(str(changes[r.id]["expires"])) for r in moved if r.path == p} for p in stamped}
     return [Changed(p, heads[p].mark, h.mark, (), {}, at[p]) for p, h in stamped.items()]
+
+
+def expired(book: Book, place: Place, now: int) -> dict[str, list[Prepared]]:
+    """Deletes of all items whose time is over, by owner."""
+    found: dict[str, list[Prepared]] = {}
+    for _, m, _, _ in book.chroma.find(place.collection, {"expires": {"$lte": now}}, ["metadatas"]):
+        found.setdefault(m["owner"], []).append(Prepared(m["ns"], m["key"]))
+    return found

@@ -1,5 +1,6 @@
 """`PostgresMemoryStore`: a LangGraph store in PostgreSQL, for many servers; sync and async, exact and hybrid search."""
 
+import itertools
 import json
 import logging
 import threading
@@ -31,7 +32,7 @@ from langmem_adapter.stores.erasure import Erasure
 from langmem_adapter.stores.postgres_keeping import Checkup
 from langmem_adapter.stores.postgres_owners import EVERYBODY, owner_under
 from langmem_adapter.stores.postgres_plan import Plan, commit_plan, plan, read_plan
-from langmem_adapter.stores.postgres_pool import SIZE, Connections, Pool
+from langmem_adapter.stores.postgres_pool import SIZE, Connections, NotCommitted, Pool, forget_commits
 from langmem_adapter.stores.postgres_reading import Settings, Snapshot, under
 from langmem_adapter.stores.postgres_schema import Connection, Schema, run
 from langmem_adapter.stores.postgres_turns import Turns, Who, who
@@ -52,7 +53,8 @@ READERS = WRITERS = 4
 
 SWEEP_MINUTES = 5.0
 _SWEEP = 1_000
-_HOUR = 3_600 * 1_000_000
+_COMMITS = 1_000
+"""After so many commits of this process the ids of old ones are deleted."""
 
 
 class PostgresMemoryStore(MemoryStore):
@@ -110,6 +112,7 @@ class PostgresMemoryStore(MemoryStore):
         self._waiters = Workers(WRITERS, "memory-pg-turn")
         self._keepers = Workers(1, "memory-pg-keep")
         self._sweeper: Sweeper | None = None
+        self._commits = itertools.count(1)
         self._deleted_by: str | None = None
         self._to_clear: set[str] = set()
         self._finalizer = weakref.finalize(self, _shut, self._connections, self._turns, *self._workers)
@@ -319,6 +322,8 @@ class PostgresMemoryStore(MemoryStore):
             self._turns.lost(caller, owners)
             raise
         self._turns.won(caller, owners)
+        if next(self._commits) % _COMMITS == 0:
+            self._connections.alone(lambda conn: forget_commits(conn, f"{schema.name}.commits"))
         return found
 
     def _committed(
@@ -336,7 +341,7 @@ class PostgresMemoryStore(MemoryStore):
                 found = job(turn.conn)
                 self._connections.finish(turn.conn, f"{schema.name}.commits", ticket)
                 return found
-            except psycopg.Error:
+            except (psycopg.Error, NotCommitted):
                 # It took too long and the server ended it, or something else is wrong: nothing was committed.
                 logger.debug("a turn ended early", exc_info=True)
             finally:
@@ -413,11 +418,6 @@ class PostgresMemoryStore(MemoryStore):
         still = {d for (d,) in run(conn, sql, (now, digests))}
         gone = [Prepared(where, owner, key, digest) for where, owner, key, digest in rows if digest in still]
         writing.write(conn, s, gone, locked, None, now)
-        run(
-            conn,
-            f"DELETE FROM {s}.commits WHERE id IN (SELECT id FROM {s}.commits WHERE at < %s FOR UPDATE SKIP LOCKED)",
-            (now - _HOUR,),
-        )
         return len(rows)
 
     async def asweep_ttl(self) -> int:

@@ -9,7 +9,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import psycopg
 from psycopg import sql
@@ -30,9 +30,17 @@ SETTLE_SECONDS = 5.0
 
 _AGAIN = ("40001", "40P01")  # serialization failure, deadlock: nothing happened, and it may go well next time
 _ATTEMPTS = 5
+_HOUR = 3_600 * 1_000_000
+
+# Unless the connection string says otherwise: no call hangs for minutes on a host that does not answer.
+_OPTIONS = {"application_name": "langmem_adapter", "connect_timeout": 5, "tcp_user_timeout": 30_000}
 
 # Connections of a parent process: closing one here would end the parent's session, so they are kept for ever.
 _inherited: list[object] = []
+
+
+class NotCommitted(StoreError):
+    """The connection was lost with the COMMIT under way, and it certainly did not happen and will not."""
 
 
 class Pool(Protocol):
@@ -75,6 +83,11 @@ class Connections:
         self.name = _name_of(source)
         self._start()
 
+    @property
+    def _options(self) -> dict[str, Any]:
+        given = conninfo_to_dict(self._source) if isinstance(self._source, str) else {}
+        return {k: v for k, v in _OPTIONS.items() if k not in given}
+
     def _start(self) -> None:
         self._pid = os.getpid()
         self._lock = threading.Lock()
@@ -94,7 +107,7 @@ class Connections:
             with self._lock:
                 if self._idle:
                     return self._idle.pop(), True
-            return psycopg.connect(self._source, autocommit=True, application_name="langmem_adapter"), False
+            return psycopg.connect(self._source, autocommit=True, **self._options), False
         except BaseException as e:
             self._room.release()
             if isinstance(e, psycopg.Error):
@@ -171,13 +184,13 @@ class Connections:
 
     def finish(self, conn: Connection, commits: str, ticket: Ticket | None) -> None:
         """Seal the ticket and commit. If the reply is lost, the transaction's own id in the table `commits` tells
-        whether it happened; StoreError if it did not, or if that cannot be found out."""
+        whether it happened; NotCommitted if it did not, StoreError if that cannot be found out."""
         id = uuid.uuid4()
         if ticket is not None:
             ticket.seal()
         try:
             # One round trip; both values are made here.
-            run(conn, f"INSERT INTO {commits} VALUES ('{id}', {time.time_ns() // 1_000}); COMMIT")
+            run(conn, f"INSERT INTO {commits} VALUES ('{id}', {_now()}); COMMIT")
         except psycopg.Error as e:
             if not is_lost(conn, e):
                 raise
@@ -199,7 +212,7 @@ class Connections:
                 time.sleep(wait)
                 wait = min(0.5, wait * 2)
         if not happened:
-            raise StoreError(f"{self.name} was lost before it committed; nothing of this write was kept") from lost
+            raise NotCommitted(f"{self.name} was lost before it committed; nothing of this write was kept") from lost
 
     def _attempt(self, job: Callable[[Connection], T]) -> T:
         tries = 0
@@ -218,6 +231,9 @@ class Connections:
                 if e.sqlstate in _AGAIN and tries < _ATTEMPTS:
                     continue
                 raise typed(e, self.name) from e
+            except NotCommitted:
+                if tries > 1:
+                    raise
             finally:
                 self.give(conn)
 
@@ -247,9 +263,19 @@ def begin(conn: Connection, mode: str, owners: Iterable[str], *settings: str) ->
 
 def _happened(conn: Connection, commits: str, id: uuid.UUID) -> bool:
     # The insert waits for a transaction that is still at it, and from then on that id can no longer be committed,
-    # should the lost COMMIT reach the server only now. A claim has the time 0, so that it is not taken for the commit.
-    run(conn, f"INSERT INTO {commits} VALUES (%s, 0) ON CONFLICT DO NOTHING", (id,))
-    return bool(run(conn, f"SELECT at FROM {commits} WHERE id = %s", (id,))[0][0])
+    # should the lost COMMIT reach the server only now. A claim has a negative time: it is not taken for the commit.
+    run(conn, f"INSERT INTO {commits} VALUES (%s, %s) ON CONFLICT DO NOTHING", (id, -_now()))
+    return bool(run(conn, f"SELECT at > 0 FROM {commits} WHERE id = %s", (id,))[0][0])
+
+
+def forget_commits(conn: Connection, commits: str) -> None:
+    """Delete the ids that nobody asks for any more."""
+    old = f"SELECT id FROM {commits} WHERE abs(at) < %s FOR UPDATE SKIP LOCKED"
+    run(conn, f"DELETE FROM {commits} WHERE id IN ({old})", (_now() - _HOUR,))
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000
 
 
 def _name_of(source: str | Pool) -> str:

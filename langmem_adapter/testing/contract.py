@@ -1,4 +1,4 @@
-"""Test suites and fakes for code built on this package. Needs pytest; nothing in the package imports it.
+"""`StoreContract`: what a LangGraph store promises, as tests that any store can subclass.
 
 class TestMyStore(StoreContract):
     @pytest.fixture
