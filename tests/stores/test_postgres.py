@@ -1,6 +1,6 @@
 """The contract suite on PostgreSQL: as a superuser, guarded and partitioned, and without pgvector."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any, ClassVar
 
@@ -8,7 +8,9 @@ import pytest
 from stores.postgres_fixtures import *  # noqa: F403
 
 from langmem_adapter.stores.postgres import PostgresMemoryStore
-from langmem_adapter.testing import MakeStore, StoreContract
+from langmem_adapter.testing import StoreContract
+
+MakeStore = Callable[..., PostgresMemoryStore]
 
 NO_NUL: Any = {"test_what_is_put_can_be_got": "PostgreSQL holds no NUL: ValueError"}
 
