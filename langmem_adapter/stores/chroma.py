@@ -76,6 +76,7 @@ class ChromaMemoryStore(MemoryStore):
         self.mode = mode
         self._embedder, self._fields = read_index(index)
         self._sweeper: Sweeper | None = None
+        self._opened = False
         self._chroma = Chroma(client_or_path)
         self._book = Book(self._chroma, prefix, own_collections)
         self._readers = Workers(READERS, f"memory-read {self.name}")
@@ -93,6 +94,7 @@ class ChromaMemoryStore(MemoryStore):
                 clock=clock,
             )
             self._eraser = Eraser(self._engine)
+            self._opened = True
         except BaseException:
             self.close()
             raise
@@ -317,6 +319,8 @@ class ChromaMemoryStore(MemoryStore):
             self._writers.submit(lambda: None).result(CLOSE_SECONDS)  # after what was submitted before
         for workers in self._workers:
             workers.stop()
+        if self._opened and not self._chroma.closed:
+            self._eraser.close()
         self._book.close()
 
     async def aclose(self) -> None:

@@ -168,9 +168,9 @@ class Chroma:
             part = list(ids[at : at + PAGE])
             self._call(name, lambda c, part=part: c.delete(ids=part))  # type: ignore[misc]
 
-    def count(self, name: str) -> int:
-        """How many records the collection has."""
-        return int(self._call(name, lambda c: c.count()))
+    def touch(self, name: str) -> None:
+        """Have Chroma load the collection's index and finish what waits to be written there."""
+        self._call(name, lambda c: c.get(limit=1, include=["embeddings"]))
 
     # collections
 

@@ -18,7 +18,7 @@ from langmem_adapter.namespaces import Namespace
 from langmem_adapter.stores.chroma_book import Book
 from langmem_adapter.stores.chroma_client import Chroma
 from langmem_adapter.stores.chroma_engine import Engine
-from langmem_adapter.stores.chroma_indexes import clear_unused, remove_orphans
+from langmem_adapter.stores.chroma_indexes import clear_unused, names_of, remove_orphans
 from langmem_adapter.stores.chroma_places import Place
 from langmem_adapter.stores.chroma_rebuild import rebuilt, stray
 from langmem_adapter.stores.chroma_writing import apply, by_owner
@@ -28,6 +28,8 @@ from langmem_adapter.stores.writing import Prepared
 
 _EVERYTHING = ("metadatas", "documents", "embeddings")
 _CHUNK = 4 * 1024 * 1024
+_CLEARINGS = 2
+"""Clearing an index may make Chroma write another one from memory."""
 
 # In another process: opening the database in this one with a second SQLite library would drop Chroma's file locks.
 _VACUUM = """
@@ -52,6 +54,13 @@ class Eraser:
         self._engine = engine
         self._book = engine.book
         self._unverified: set[bytes] = set()
+        self._erased: set[bytes] = set()
+        """All that this process erased: it may still be in its memory, and get into an index from there."""
+        folder = self._book.chroma.path
+        if folder is not None and self._book.places.meta().get("in_memory"):
+            with self._book.shared.lock:  # a process that erased something died
+                clear(self._book.chroma, list(names_of(folder)), folder)
+                self._book.places.set_meta(in_memory=None)
 
     def erase(self, prefix: Namespace, keys: Sequence[str] | None, wait: float) -> Erasure:
         """Delete what is under the prefix, rebuild the collections it lay in, and verify."""
@@ -66,6 +75,7 @@ class Eraser:
                 self._engine.advance(done.changed)
             self._rebuild(homes)
         self._unverified |= found.pieces
+        self._erased |= found.pieces
         return self._verify(len(found.deletes), wait)
 
     def finish(self, wait: float) -> Erasure:
@@ -77,9 +87,23 @@ class Eraser:
                 self._book.chroma.drop(name)
         return self._verify(0, wait)
 
+    def close(self) -> None:
+        """Look into the indexes once more: what Chroma touched since may have been written with what memory held."""
+        folder = self._book.chroma.path
+        if folder is None or not self._erased:
+            return
+        with self._book.shared.lock:
+            search = _Search(self._book, folder, self._erased)
+            search.remains("*.bin")
+            clear(self._book.chroma, search.hits, folder)
+            if not search.remains("*.bin"):
+                self._book.places.set_meta(in_memory=None)
+                self._erased.clear()
+
     def _mark(self, places: Sequence[Place]) -> None:
         marked = set(self._book.places.meta().get("erasing") or ())
-        self._book.places.set_meta(erasing=sorted(marked | {p.id for p in places}) or None)
+        in_memory = True if self._book.chroma.path is not None else None
+        self._book.places.set_meta(erasing=sorted(marked | {p.id for p in places}) or None, in_memory=in_memory)
 
     def _rebuild(self, places: Sequence[Place]) -> None:
         if not self._book.alone:
@@ -130,12 +154,28 @@ def clean(book: Book, folder: Path, pieces: set[bytes], items: int, wait: float)
     search = _Search(book, folder, pieces)
     found = search.remains()
     with book.shared.lock:  # a writer would make the vacuum wait
-        not_vacuumed = _vacuum(folder, time.monotonic() + wait)
-        reason = not_vacuumed or remove_orphans(folder) or clear_unused(folder)
-    left = search.remains()
+        reason = _vacuum(folder, time.monotonic() + wait)
+        vacuumed = not reason
+        try:
+            remove_orphans(folder)
+            left = search.remains()
+            for _ in range(_CLEARINGS):
+                if left or not pieces:
+                    clear(book.chroma, search.hits if pieces else list(names_of(folder)), folder)
+                    left = search.remains()
+        except OSError as e:
+            left, reason = found, f"an index could not be cleared: {e}"
     if left and not reason:
         reason = f"{len(left)} pieces are still legible"
-    return search.report(items, found, not not_vacuumed, reason)
+    return search.report(items, found, vacuumed, reason)
+
+
+def clear(chroma: Chroma, found_in: Sequence[Path], folder: Path) -> None:
+    """Clear the unused room of the indexes in which these files lie (or which these folders are)."""
+    names = names_of(folder) if found_in else {}
+    for index in {p if p in names else p.parent for p in found_in} & names.keys():
+        chroma.touch(names[index])
+        clear_unused(index)
 
 
 def unreachable(chroma: Chroma, items: int) -> Erasure:
@@ -183,17 +223,21 @@ class _Search:
         self._pieces = pieces
         self._shared: set[bytes] = set()
         self._files: dict[str, int] = {}
+        self.hits: list[Path] = []
+        """The files in which the last search found something."""
 
-    def remains(self) -> set[bytes]:
+    def remains(self, names: str = "*") -> set[bytes]:
         """The pieces that are in a file but in no live record."""
+        self.hits = []
         if not self._pieces - self._shared:
             return set()
         found: set[bytes] = set()
         scanner = Scanner(self._pieces - self._shared)
         self._files = {}
-        for file in sorted(p for p in self._folder.rglob("*") if p.is_file()):
+        for file in sorted(p for p in self._folder.rglob(names) if p.is_file()):
             here, self._files[str(file)] = scanner.search_all(_read(file))
             found |= here
+            self.hits += [file] if here else []
         if found:
             self._shared |= Scanner(found).search_all(self._live())[0]
         return found - self._shared

@@ -1,7 +1,8 @@
 """The folders in which an embedded Chroma keeps its vector indexes, one for each collection.
 
-A dropped collection leaves its folder behind. And a new index is written with room for more elements, which is
-memory as it was found: texts of any owner have been seen there. Both are part of making erased bytes go.
+A dropped collection leaves its folder behind. And a small index is written, whenever a process first touches it, with
+room for 100 elements that is memory as it was found: texts of any owner have been seen there. Both are part of making
+erased bytes go.
 """
 
 import json
@@ -14,11 +15,14 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import UUID
 
+from langmem_adapter.errors import StoreError
+
 # In another process: opening the database in this one with a second SQLite library would drop Chroma's file locks.
 _SEGMENTS = """
 import json, sqlite3, sys
 conn = sqlite3.connect(sys.argv[1])
-print(json.dumps([row[0] for row in conn.execute("SELECT id FROM segments")]))
+sql = "SELECT s.id, c.name FROM segments s JOIN collections c ON c.id = s.collection WHERE s.scope = 'VECTOR'"
+print(json.dumps(dict(conn.execute(sql).fetchall())))
 """
 
 _HEADER = struct.Struct("<i4Q")
@@ -28,37 +32,27 @@ _LENGTH = 4
 """Bytes for each element in length.bin."""
 
 
-def remove_orphans(folder: Path) -> str:
-    """Remove the index folders of collections that are gone; what went wrong, or ""."""
-    there = list(_indexes(folder))
+def names_of(folder: Path) -> dict[Path, str]:
+    """The index folder of each live collection, with its name."""
     done = subprocess.run(
         [sys.executable, "-c", _SEGMENTS, str(folder / "chroma.sqlite3")], capture_output=True, text=True, check=False
     )
     if done.returncode:
-        return f"the collections could not be listed: {done.stderr.strip()[-200:]}"
-    alive = set(json.loads(done.stdout))
-    try:
-        for orphan in [p for p in there if p.name not in alive]:
-            shutil.rmtree(orphan)
-    except OSError as e:
-        return f"the folder of a dropped collection could not be removed: {e}"
-    return ""
+        raise StoreError(f"the collections of {folder} could not be listed: {done.stderr.strip()[-200:]}")
+    return {folder / id: name for id, name in json.loads(done.stdout).items()}
 
 
-def clear_unused(folder: Path) -> str:
-    """Overwrite the unused room of all index files with zeros; what went wrong, or "". Keep writers out meanwhile.
-
-    Chroma clears an element's room itself when it takes it, so nothing relies on what is there.
-    """
-    try:
-        for index in _indexes(folder):
-            _clear(index)
-    except OSError as e:
-        return f"unused room of an index could not be cleared: {e}"
-    return ""
+def remove_orphans(folder: Path) -> None:
+    """Remove the index folders of collections that are gone."""
+    there = list(_indexes(folder))
+    alive = names_of(folder)
+    for orphan in [p for p in there if p not in alive]:
+        shutil.rmtree(orphan)
 
 
-def _clear(index: Path) -> None:
+def clear_unused(index: Path) -> None:
+    """Overwrite the unused room of an index with zeros. Keep writers out, and have it read once before, so that
+    nothing waits to be written there: Chroma clears an element's room itself when it takes it."""
     with suppress(FileNotFoundError):
         header = (index / "header.bin").read_bytes()
         if len(header) < _HEADER.size:

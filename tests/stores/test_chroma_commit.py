@@ -135,7 +135,7 @@ def test_deleted_items_that_chroma_still_holds_are_in_no_read(store: ChromaMemor
         ids=[id], metadatas=[metadata], documents=[document], embeddings=[vector]
     )
     store._book.shared.heads.clear()
-    store._shelves.clear()
+    store._engine.shelves.clear()
     assert store.get(FACTS, "a") is None
     for found in (
         store.search(FACTS),
@@ -339,7 +339,7 @@ def test_ranking_is_that_of_the_sqlite_store_also_after_changes(open_store: Open
         for store in both:
             store.batch(changes)
         assert ranked(chroma, mode) == ranked(sqlite, mode)
-        chroma._shelves.clear()
+        chroma._engine.shelves.clear()
         assert ranked(chroma, mode) == ranked(sqlite, mode)
         searched = [[(i.key, i.score and round(i.score, 5)) for i in s.search(FACTS, query="fish")] for s in both]
         assert searched[0] == searched[1]

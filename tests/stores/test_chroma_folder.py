@@ -1,5 +1,6 @@
 """What a Chroma folder must survive: a second process, kill -9, another embedder, erasure."""
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -89,6 +90,16 @@ def test_a_closed_store_says_so(folder: Path) -> None:
         store.get(ADA, "k")
     with pytest.raises(StoreClosed):
         store.put(ADA, "k", {})
+
+
+async def test_closing_waits_for_what_was_asked_before(folder: Path) -> None:
+    store = ChromaMemoryStore(folder, index=INDEX)
+    tasks = [asyncio.create_task(store.aput(ADA, f"k{i}", {"content": f"fact {i}"})) for i in range(5)]
+    await asyncio.sleep(0.1)
+    await store.aclose()
+    await asyncio.gather(*tasks)
+    with ChromaMemoryStore(folder, index=INDEX) as store:
+        assert len(store.search(ADA)) == 5
 
 
 def test_a_file_is_no_folder(tmp_path: Path) -> None:
@@ -249,7 +260,7 @@ def test_an_interrupted_erasure_is_finished_later(folder: Path) -> None:
         fill(store)
         place = store._book.places.find("memories.app.user.ada")
         assert place is not None
-        store._mark([place])
+        store._eraser._mark([place])
         store.delete(ADA, "secret")
         store._chroma.create(f"{place.collection}-half")  # a rebuild that was killed
         assert len(store.doctor().problems) == 2
