@@ -4,7 +4,7 @@
 answers, fails and misbehaves as it is told.
 """
 
-from langmem_adapter.testing.contract import StoreContract
+from langmem_adapter.testing.contract import MakeStore, StoreContract
 from langmem_adapter.testing.model import ScriptedChatModel
 
-__all__ = ["ScriptedChatModel", "StoreContract"]
+__all__ = ["MakeStore", "ScriptedChatModel", "StoreContract"]
