@@ -14,6 +14,10 @@ Ids = npt.NDArray[np.int64]
 
 KINDS = ("vectors", "words", "facets", "deadlines")
 
+_OVERHEAD = 256
+_MOST_CHANGES = 1_000
+"""Changes that wait to be taken into a part."""
+
 
 class Change(NamedTuple):
     """One item put or deleted by a commit, as the caches need to know it. `row` None: it was deleted."""
@@ -26,6 +30,12 @@ class Change(NamedTuple):
     """Unit vectors, one a row; None if there are none."""
     expires_at: int | None
 
+    @property
+    def nbytes(self) -> int:
+        """About what it takes in memory."""
+        vectors = 0 if self.vectors is None else self.vectors.nbytes
+        return _OVERHEAD + vectors + (0 if self.words is None else self.words.hashes.nbytes)
+
 
 class Part(Protocol):
     """Something loaded from the rows of one namespace; immutable to its readers."""
@@ -37,40 +47,68 @@ class Part(Protocol):
         """This part after the changes; None if loading it again is the better way."""
 
 
+class _Kept:
+    """A part, and the changes that lead from it to the state at `stamp`."""
+
+    __slots__ = ("changes", "nbytes", "part", "stamp")
+
+    def __init__(self, stamp: int, part: Part) -> None:
+        self.stamp = stamp
+        self.part = part
+        self.changes: list[Change] = []
+        self.nbytes = part.nbytes + _OVERHEAD
+
+
 class Cache:
-    """Parts by (namespace id, kind), least recently used first out, never above `limit` bytes in sum."""
+    """Parts by (namespace id, kind), least recently used first out, never above `limit` bytes in sum.
+
+    Changes are noted when they are committed and taken in together when the part is next asked for: a put does not
+    pay for the searches that may come, nor a search for every put by itself.
+    """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.nbytes = 0
-        self._parts: OrderedDict[tuple[int, str], tuple[int, Part]] = OrderedDict()
+        self._parts: OrderedDict[tuple[int, str], _Kept] = OrderedDict()
         self._lock = threading.Lock()
 
     def get(self, namespace: int, kind: str, stamp: int, load: Callable[[], Part]) -> Part:
         """The part as of `stamp`, loaded if it is not there. An older snapshot never displaces a newer part."""
+        key = (namespace, kind)
         with self._lock:
-            found = self._parts.get((namespace, kind))
-            if found is not None and found[0] == stamp:
-                self._parts.move_to_end((namespace, kind))
-                return found[1]
+            part = self._at(key, stamp)
+            if part is not None:
+                return part
         part = load()
         with self._lock:
-            newest = self._parts.get((namespace, kind))
-            if newest is None or newest[0] < stamp:
-                self._set((namespace, kind), stamp, part)
+            newest = self._parts.get(key)
+            if newest is None or newest.stamp < stamp:
+                self._set(key, stamp, part)
         return part
 
-    def advance(self, namespace: int, before: int, after: int, step: Callable[[Part], Part | None]) -> None:
+    def advance(self, namespace: int, before: int, after: int, changes: Sequence[Change]) -> None:
         """Carry the parts of a namespace over a commit of our own; what was not at `before` is left alone."""
+        size = sum(c.nbytes for c in changes)
         with self._lock:
             for key in [(namespace, kind) for kind in KINDS]:
-                found = self._parts.get(key)
-                if found is not None and found[0] == before:
-                    part = step(found[1])
-                    if part is None:
-                        self._drop(key)
-                    else:
-                        self._set(key, after, part)
+                kept = self._parts.get(key)
+                if kept is None or kept.stamp != before:
+                    continue
+                kept.stamp = after
+                kept.changes += changes
+                kept.nbytes += size
+                self.nbytes += size
+                if len(kept.changes) >= _MOST_CHANGES:
+                    self._at(key, after)
+            self._shrink()
+
+    def move(self, namespace: int, before: int, after: int, step: Callable[[Part], Part]) -> None:
+        """Carry the parts of a namespace over a commit of our own that only moved deadlines."""
+        with self._lock:
+            for key in [(namespace, kind) for kind in KINDS]:
+                part = self._at(key, before)
+                if part is not None:
+                    self._set(key, after, step(part))
 
     def clear(self) -> None:
         """Forget everything."""
@@ -78,20 +116,38 @@ class Cache:
             self._parts.clear()
             self.nbytes = 0
 
+    def _at(self, key: tuple[int, str], stamp: int) -> Part | None:
+        """The part as of `stamp`, its changes taken in; None if it is not there."""
+        kept = self._parts.get(key)
+        if kept is None or kept.stamp != stamp:
+            return None
+        self._parts.move_to_end(key)
+        if not kept.changes:
+            return kept.part
+        last = {c.id: c for c in kept.changes}
+        part = kept.part.changed(list(last.values()))
+        if part is None:
+            self._drop(key)
+        else:
+            self._set(key, stamp, part)
+        return part
+
     def _set(self, key: tuple[int, str], stamp: int, part: Part) -> None:
         self._drop(key)
-        size = part.nbytes + 256
-        if size > self.limit:
-            return
-        self._parts[key] = (stamp, part)
-        self.nbytes += size
+        kept = _Kept(stamp, part)
+        if kept.nbytes <= self.limit:
+            self._parts[key] = kept
+            self.nbytes += kept.nbytes
+            self._shrink()
+
+    def _shrink(self) -> None:
         while self.nbytes > self.limit:
             self._drop(next(iter(self._parts)))
 
     def _drop(self, key: tuple[int, str]) -> None:
-        found = self._parts.pop(key, None)
-        if found is not None:
-            self.nbytes -= found[1].nbytes + 256
+        kept = self._parts.pop(key, None)
+        if kept is not None:
+            self.nbytes -= kept.nbytes
 
 
 def positions(ids: Ids, wanted: Ids) -> npt.NDArray[np.intp]:

@@ -290,9 +290,9 @@ class SqliteMemoryStore(MemoryStore):
 
     def _advance(self, moved: Sequence[Refreshed], written: Sequence[Written]) -> None:
         for r in moved:
-            self._cache.advance(r.namespace, r.before, r.after, r.step)
+            self._cache.move(r.namespace, r.before, r.after, r.step)
         for w in written:
-            self._cache.advance(w.namespace, w.before, w.after, w.step)
+            self._cache.advance(w.namespace, w.before, w.after, w.changes)
 
     def _now(self) -> float:
         # A clock that steps back must not bring expired items back.

@@ -47,10 +47,6 @@ class Written(NamedTuple):
     after: int
     changes: list[Change]
 
-    def step(self, part: Part) -> Part | None:
-        """A cached part as it is after this."""
-        return part.changed(self.changes)
-
 
 class Refreshed(NamedTuple):
     """The new deadlines of items of one namespace."""
@@ -233,13 +229,16 @@ class _Batch:
 
     def flush(self) -> None:
         """Write the rows."""
-        many = self._conn.executemany
         for table in ("memory_items", "memory_ranks", "memory_vectors"):
-            many(f"DELETE FROM {table} WHERE id = ?", self._gone)
-        many("DELETE FROM memory_vectors WHERE id = ?", self._vectorless)
-        many("INSERT OR REPLACE INTO memory_items VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", self._items)
-        many("INSERT OR REPLACE INTO memory_ranks VALUES (?, ?, ?, ?, ?, ?, ?)", self._ranks)
-        many("INSERT OR REPLACE INTO memory_vectors VALUES (?, ?, ?)", self._vectors)
+            self._many(f"DELETE FROM {table} WHERE id = ?", self._gone)
+        self._many("DELETE FROM memory_vectors WHERE id = ?", self._vectorless)
+        self._many("INSERT OR REPLACE INTO memory_items VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", self._items)
+        self._many("INSERT OR REPLACE INTO memory_ranks VALUES (?, ?, ?, ?, ?, ?, ?)", self._ranks)
+        self._many("INSERT OR REPLACE INTO memory_vectors VALUES (?, ?, ?)", self._vectors)
+
+    def _many(self, sql: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        if rows:
+            self._conn.executemany(sql, rows)
 
 
 def loses_text(old: str, new: str) -> bool:
