@@ -319,9 +319,11 @@ class ChromaMemoryStore(MemoryStore):
             self._writers.submit(lambda: None).result(CLOSE_SECONDS)  # after what was submitted before
         for workers in self._workers:
             workers.stop()
-        if self._opened and not self._chroma.closed:
-            self._eraser.close()
-        self._book.close()
+        try:
+            if self._opened and not self._chroma.closed:
+                self._eraser.close()
+        finally:
+            self._book.close()
 
     async def aclose(self) -> None:
         """`close` without blocking the event loop."""

@@ -131,11 +131,12 @@ def wanted(book: Book, prefix: Namespace, keys: Sequence[str] | None) -> Wanted:
     found = Wanted(tuple(book.places.under(prefix)), [], set())
     for owner in found.owners:
         place = book.places.find(owner)
-        for where in [p for p in book.heads(owner) if p == start or p.startswith(f"{start}.")]:
-            assert place is not None
+        for where, head in book.heads(owner).items():
+            if place is None or not (where == start or where.startswith(f"{start}.")):
+                continue
             names: set[int] = set()
-            for _, m, document, vector in book.chroma.find(place.collection, {"ns": where}, _EVERYTHING):
-                if chosen is None or m["key"] in chosen:
+            for id, m, document, vector in book.chroma.find(place.collection, {"ns": where}, _EVERYTHING):
+                if id not in head.dead and (chosen is None or m["key"] in chosen):
                     names.add(m["seq"])
                     found.deletes.append(Prepared(where, m["key"]))
                     found.pieces.update(pieces_of(document or "{}", _bytes(vector) if m["has_vector"] else None, b""))
