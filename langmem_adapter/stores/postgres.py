@@ -267,7 +267,8 @@ class PostgresMemoryStore(MemoryStore):
         schema = self._opened()
         if p.writes:
             return self._write(schema, p, prepared, queries, ticket, caller)
-        self._turns.take(caller)  # whoever reads again gave up what it had read before
+        if p.versions:
+            self._turns.take(caller)  # whoever reads them again gave up what it had read before
         noted: list[Snapshot] = []
 
         def job(conn: Connection) -> tuple[list[Any], dict[Namespace, int]]:

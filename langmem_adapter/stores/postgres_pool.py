@@ -36,7 +36,7 @@ _HOUR = 3_600 * 1_000_000
 _OPTIONS = {"application_name": "langmem_adapter", "connect_timeout": 5, "tcp_user_timeout": 30_000}
 
 # Connections of a parent process: closing one here would end the parent's session, so they are kept for ever.
-_inherited: list[object] = []
+inherited: list[object] = []
 
 
 class NotCommitted(StoreError):
@@ -245,13 +245,13 @@ class Connections:
         if self._pid == os.getpid():
             self.drop_idle()
         else:
-            _inherited.append(self._idle)
+            inherited.append(self._idle)
 
     def _check(self) -> None:
         if self._closed:
             raise StoreClosed(f"the store on {self.name} is closed")
         if self._pid != os.getpid():
-            _inherited.append(self._idle)
+            inherited.append(self._idle)
             self._start()
 
 

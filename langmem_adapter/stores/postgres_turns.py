@@ -7,6 +7,7 @@ transaction if the commit does not follow within a second; the commit then takes
 """
 
 import asyncio
+import os
 import threading
 import time
 from collections import OrderedDict
@@ -16,7 +17,7 @@ from typing import TypeVar
 
 import psycopg
 
-from langmem_adapter.stores.postgres_pool import Connections, begin, is_lost, typed
+from langmem_adapter.stores.postgres_pool import Connections, begin, inherited, is_lost, typed
 from langmem_adapter.stores.postgres_schema import Connection, run
 from langmem_adapter.stores.postgres_writing import lock
 
@@ -56,6 +57,7 @@ class Turns:
         self._lock = threading.Lock()
         self._losers: OrderedDict[tuple[Who, str], None] = OrderedDict()
         self._open: dict[Who, Turn] = {}
+        self._pid = os.getpid()
 
     def lost(self, caller: Who, owners: Iterable[str]) -> None:
         """Note a conflict."""
@@ -114,6 +116,9 @@ class Turns:
         """The caller's open turn, if it covers these namespaces; its own otherwise, and all that are over, end here."""
         if not self._open:
             return None
+        if self._pid != os.getpid():
+            self._forget_parents()
+            return None
         now = time.monotonic()
         with self._lock:
             mine = self._open.pop(caller, None)
@@ -126,12 +131,19 @@ class Turns:
             self.end(turn)
         return mine
 
+    def _forget_parents(self) -> None:
+        # Ending a parent's turn here would end it there.
+        inherited.append(self._open)
+        self._pid, self._open, self._lock = os.getpid(), {}, threading.Lock()
+
     def end(self, turn: Turn) -> None:
         """Give the turn's connection back; what was not committed is rolled back."""
         self._connections.give(turn.conn)
 
     def close(self) -> None:
         """End all turns."""
+        if self._pid != os.getpid():
+            self._forget_parents()
         with self._lock:
             ended, self._open = list(self._open.values()), {}
         for turn in ended:

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
-from stores.postgres_server import URL, create_database, server
+from stores.postgres_server import URL, Server, create_database
 
 from langmem_adapter.stores.postgres import PostgresMemoryStore
 
@@ -28,18 +28,27 @@ def execute(url: str, *statements: str) -> list[tuple[Any, ...]]:
     return rows
 
 
+_running: list[Server] = []
+_users = itertools.count(1)
+
+
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
     """A server whose databases may be created and dropped; as a superuser."""
     if URL:
         yield URL
         return
-    with server() as running:
-        yield running.url()
+    # Each module that imports this has a fixture of its own; they all end with the session, and share one server.
+    first = next(_users) == 1
+    if first:
+        _running.append(Server())
+    yield _running[0].url()
+    if first:
+        _running[0].stop()
 
 
 def _database(postgres_url: str, kind: str) -> Iterator[str]:
-    name = f"memory_test_{kind}_{os.getpid()}"
+    name = f"memory_test_{kind}_{os.getpid()}_{next(_numbers)}"
     create_database(postgres_url, name)
     yield make_conninfo(postgres_url, dbname=name)
     if URL:  # our own server is thrown away
@@ -61,7 +70,7 @@ def bare_database(postgres_url: str) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def role(postgres_url: str) -> Iterator[str]:
     """The name of a role that is no superuser."""
-    name = f"memory_role_{os.getpid()}"
+    name = f"memory_role_{os.getpid()}_{next(_numbers)}"
     execute(postgres_url, f"CREATE ROLE {name} LOGIN")
     yield name
     if URL:
@@ -71,7 +80,7 @@ def role(postgres_url: str) -> Iterator[str]:
 @pytest.fixture
 def schema() -> str:
     """The name of a schema that no other test uses."""
-    return f"memory_{next(_numbers)}"
+    return f"memory_{os.getpid()}_{next(_numbers)}"
 
 
 @pytest.fixture
@@ -106,4 +115,5 @@ def restricted_bare(bare_database: str, schema: str, role: str) -> Iterator[str]
 def _for_role(url: str, schema: str, role: str, *first: str) -> Iterator[str]:
     execute(url, *first, f"CREATE SCHEMA {schema} AUTHORIZATION {role}")
     yield make_conninfo(url, user=role)
-    execute(url, f"DROP SCHEMA {schema} CASCADE")
+    if URL:
+        execute(url, f"DROP SCHEMA {schema} CASCADE")

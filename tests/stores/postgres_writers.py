@@ -11,7 +11,7 @@ from langmem_adapter.memory import Memory
 from langmem_adapter.stores.postgres import PostgresMemoryStore
 
 COUNTER = ("counter", "one")
-LIVES = 6
+LIVES = 4
 
 
 def count_up(store: PostgresMemoryStore, times: int) -> None:

@@ -1,6 +1,7 @@
 """Reads with versions, commits that check them, many writers, cancellation."""
 
 import asyncio
+import os
 import random
 import threading
 from collections import Counter
@@ -85,6 +86,7 @@ def test_after_a_conflict_nobody_comes_between_the_read_and_the_commit(postgres:
     with pytest.raises(Conflict):
         postgres.commit([PutOp(A, "x", {"n": 1})], expect={A: 0})
     _, seen = postgres.read([GetOp(A, "x")], versions=[A])
+    postgres.get(A, "x")  # a further read does not end the turn
     other = threading.Thread(target=postgres.put, args=(A, "y", {"from": "other"}))
     other.start()
     other.join(0.2)
@@ -213,6 +215,26 @@ async def test_reads_and_other_owners_go_on_while_writers_wait(postgres: Postgre
     await asyncio.wait_for(postgres.aput(B, "x", {}), 0.5)
     await asyncio.gather(*waiting)
     assert len(await postgres.asearch(A, limit=10)) == 5
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_has_connections_of_its_own(postgres: PostgresMemoryStore) -> None:
+    postgres.put(A, "x", {})
+    with pytest.raises(Conflict):
+        postgres.commit([], expect={A: 0})
+    _, seen = postgres.read([], versions=[A])  # a turn is open
+    pid = os.fork()
+    if not pid:
+        try:
+            postgres.get(A, "x")
+            postgres.put(B, "child", {})
+            postgres.close()
+        finally:
+            os._exit(0 if postgres._connections._closed else 1)
+    assert os.waitpid(pid, 0)[1] == 0
+    postgres.commit([PutOp(A, "y", {})], expect=seen)
+    assert {i.key for i in postgres.search(A)} == {"x", "y", "child"}
 
 
 async def test_many_users_at_once_through_memory(open_store) -> None:
