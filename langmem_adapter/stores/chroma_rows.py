@@ -148,7 +148,7 @@ def _promoted(value: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {k: v if is_short(v := value.get(k)) else None for k in PROMOTED}
     sources = value.get("sources")
     ids = [s.get("source_id") for s in sources if isinstance(s, Mapping)] if isinstance(sources, list | tuple) else []
-    found["sources"] = sorted({i for i in ids if is_short(i)})[:_MOST_SOURCES] or None  # no empty lists
+    found["sources"] = sorted({str(i) for i in ids if is_short(i)})[:_MOST_SOURCES] or None  # no empty lists
     return found
 
 
@@ -195,8 +195,16 @@ def head_record(head: Head, owner: str, dims: int) -> Record:
 
 def head_of(metadata: Mapping[str, Any], document: str | None) -> Head:
     """The head of a stored record."""
-    names = ("version", "stamp", "count", "lasting", "latest", "writer")
-    return Head(metadata["head"], *(metadata[n] for n in names), dead=tuple(json.loads(document or "[]")))
+    return Head(
+        path=metadata["head"],
+        version=metadata["version"],
+        stamp=metadata["stamp"],
+        count=metadata["count"],
+        lasting=metadata["lasting"],
+        latest=metadata["latest"],
+        writer=metadata["writer"],
+        dead=tuple(json.loads(document or "[]")),
+    )
 
 
 def owner_of(namespace: Sequence[str]) -> tuple[str, ...]:

@@ -67,7 +67,7 @@ class Shelf:
         if vectors is None:
             return None
         gone = {c.id for c in changes if c.row is None}
-        names = {i: n for i, n in (self.names | dict(done.names)).items() if i not in gone}
+        names = {i: n for i, n in {**self.names, **done.names}.items() if i not in gone}
         return Shelf(
             names,
             vectors,
