@@ -1,18 +1,22 @@
 """What callers pass, checked once at the door: each error names the argument and its value."""
 
+import math
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import ValidationError
 
 from langmem_adapter.errors import InvalidInput
+from langmem_adapter.namespaces import Reader, escape
 from langmem_adapter.records import Candidate, SourceType
+from langmem_adapter.scoring import Weights
 from langmem_adapter.trust import TRUST
 
 
 def source_kind(value: SourceType | None) -> SourceType | None:
     """The source type, if it is one."""
-    if value is not None and value not in TRUST:
+    if value is not None and (not isinstance(value, str) or value not in TRUST):
         raise InvalidInput(f"source_type must be one of {', '.join(TRUST)}, got {value!r}")
     return value
 
@@ -29,7 +33,10 @@ def moment(value: datetime | str | None, what: str) -> datetime | None:
         raise InvalidInput(f"{what} must be a datetime or an ISO 8601 string, got {value!r:.80}")
     if parsed.tzinfo is None:
         raise InvalidInput(f"{what} needs a time zone, got {value!r}; e.g. datetime.now(timezone.utc)")
-    return parsed.astimezone(UTC)
+    try:
+        return parsed.astimezone(UTC)
+    except OverflowError as error:
+        raise InvalidInput(f"{what} is out of range: {value!r}") from error
 
 
 def timestamp(value: datetime | str | None, what: str) -> float | None:
@@ -45,3 +52,46 @@ def candidate(**fields: Any) -> Candidate:
     except ValidationError as error:
         first = error.errors()[0]
         raise InvalidInput(f"{'.'.join(map(str, first['loc']))}: {first['msg']}, got {first['input']!r:.80}") from error
+
+
+def strings(value: str | Iterable[str], what: str) -> list[str]:
+    """The strings; one string is a list of one. InvalidInput for anything else."""
+    found = [value] if isinstance(value, str) else list(value) if isinstance(value, Iterable) else None
+    if found is None or not all(isinstance(v, str) for v in found):
+        raise InvalidInput(f"{what} must be strings, got {value!r:.120}")
+    return found
+
+
+def number(value: float, what: str) -> float:
+    """A finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise InvalidInput(f"{what} must be a finite number, got {value!r:.80}")
+    return float(value)
+
+
+def weights(value: Weights | None) -> Weights | None:
+    """The weights, if they are some."""
+    if value is not None and not isinstance(value, Weights):
+        raise InvalidInput(f"weights must be Weights(relevance=…, recency=…, importance=…), got {value!r:.80}")
+    return value
+
+
+def source_id(value: str | None, *, required: bool = False) -> str | None:
+    """The name of a source, not blank."""
+    if value is None and not required:
+        return None
+    if not isinstance(value, str) or not value.strip():
+        raise InvalidInput(f"source_id must name where it comes from, got {value!r:.80}")
+    return value
+
+
+def owner(user_id: str | None, app_name: str, scope: str) -> Reader:
+    """Whose memories are meant: a user's, or (`scope="app"`, no user id) the application's."""
+    if scope not in ("user", "app"):
+        raise InvalidInput(f"scope must be 'user' or 'app' here, got {scope!r}")
+    if scope == "app" and user_id is not None:
+        raise InvalidInput(f"scope='app' belongs to no user, but user_id={user_id!r} was given")
+    if scope == "app":
+        return Reader("", app_name, application=True)
+    escape(user_id, what="user_id")  # type: ignore[arg-type]  # it complains of None
+    return Reader(str(user_id), app_name)

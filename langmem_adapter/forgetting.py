@@ -1,18 +1,18 @@
 """Erasing: by source, by memory, or all of a user. Bytes go, pointers are mended, a receipt says what was reached."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
 from langgraph.store.base import ListNamespacesOp, MatchCondition, PutOp, SearchItem
 
 from langmem_adapter.consolidation.apply import Change, Owner
 from langmem_adapter.consolidation.step import Rules, counter, record_put, turn_put
-from langmem_adapter.consolidation.undo import undo, unlink
+from langmem_adapter.consolidation.undo import Names, undo, unlink
 from langmem_adapter.errors import InvalidInput, MemoryNotFound
-from langmem_adapter.namespaces import Namespace, Reader, namespace
+from langmem_adapter.namespaces import Namespace, Reader
 from langmem_adapter.ports import IO, retried
-from langmem_adapter.records import HistoryEntry, MemoryRecord, Place, Receipt, Source, Turn
+from langmem_adapter.records import HistoryEntry, MemoryRecord, Place, Receipt, Turn
 from langmem_adapter.retrieval import items_under
 
 Previous = Literal["stay", "restore", "refuse"]
@@ -21,8 +21,8 @@ Previous = Literal["stay", "restore", "refuse"]
 async def forget_source(io: IO, reader: Reader, source_id: str, rules: Rules) -> Receipt:
     """Erase what rests only on the source; take it out of what rests on others too, and flag that.
 
-    What a erased record had replaced is active again, its turns are erased with it. Unknown sources give an empty
-    receipt.
+    What an erased record had replaced is active again, and so is what the source had declared over. Its turns keep
+    their ids and times only. Unknown sources give an empty receipt.
     """
     return await retried(io, lambda: _forget_once(io, reader, source_id, rules))
 
@@ -80,24 +80,35 @@ async def _delete_once(io: IO, reader: Reader, ids: tuple[str, ...], previous: P
     left = set(ids)
     puts: list[PutOp] = []
     sessions: set[str] = set()
+    erased: set[str] = set()
     for ns in spaces:
         if ns[-1] != "facts" or not left:
             continue
         known = {i.key: MemoryRecord.model_validate(i.value) for i in await _items(io, ns)}
-        gone = [known[i] for i in ids if i in known]
-        _check_previous(gone, previous)
+        named = [known[i] for i in ids if i in known]
+        _check_previous(named, previous)
+        gone = _with_twins(named, known)
         change = _change(reader, rules, versions, known.values())
         changed = unlink(known, gone, change, restore=previous == "restore")
         puts += [record_put(ns, r) for r in changed.values()]
         puts += [PutOp(ns, r.memory_id, None) for r in gone]
+        erased |= {r.memory_id for r in gone}
         left -= {r.memory_id for r in gone}
         sessions |= {s.source_id for r in gone for s in r.sources}
     if left:
         raise MemoryNotFound(f"no memory {sorted(left)[0]!r} for user {reader.user_id!r}; nothing was deleted")
-    puts += await _scrubbed_turns(io, reader, set(ids))
+    puts += await _scrubbed_turns(io, reader, erased)
     puts += await _summaries(io, reader, sessions)  # they may tell what was deleted
     await io.commit(puts, expect=versions)
     return len(ids)
+
+
+def _with_twins(named: Sequence[MemoryRecord], known: Mapping[str, MemoryRecord]) -> list[MemoryRecord]:
+    """The named records and the challengers they were made of: those say the same and were never believed."""
+    twins = [
+        known[i] for r in named for i in r.supersedes if i in known and known[i].invalidated_at == known[i].created_at
+    ]
+    return list({r.memory_id: r for r in [*named, *twins]}.values())
 
 
 async def delete_all(io: IO, reader: Reader) -> int:
@@ -130,14 +141,15 @@ async def _items(io: IO, ns: Namespace) -> list[SearchItem]:
     return [i for i in await items_under(io, ns) if i.namespace == ns]
 
 
-def _names(source_id: str) -> Callable[[Source], bool]:
-    return lambda s: source_id in (s.source_id, s.message_id)
+def _names(source_id: str) -> Names:
+    return lambda found, message_id: source_id in (found, message_id)
 
 
 def _change(reader: Reader, rules: Rules, versions: Mapping[Namespace, int], known: Iterable[MemoryRecord]) -> Change:
-    turns = namespace("turns", app_name=reader.app_name, user_id=reader.user_id)
+    turns = reader.space("turns")
     numbers = counter(versions.get(turns, 0), known)
-    return Change(Owner(reader.user_id, reader.app_name), rules.clock(), rules.policy, numbers)
+    owner = Owner(reader.user_id, reader.app_name)
+    return Change(owner, rules.clock(), rules.policy, numbers, exclusive=rules.exclusive)
 
 
 def _flagged(record: MemoryRecord, change: Change) -> MemoryRecord:
@@ -155,14 +167,32 @@ def _check_previous(gone: Sequence[MemoryRecord], previous: Previous) -> None:
 
 
 async def _turns(io: IO, reader: Reader) -> tuple[Namespace, list[Turn]]:
-    ns = namespace("turns", app_name=reader.app_name, user_id=reader.user_id)
+    ns = reader.space("turns")
     return ns, [Turn.model_validate(i.value) for i in await _items(io, ns)]
 
 
 async def _turns_of(io: IO, reader: Reader, source_id: str) -> list[PutOp]:
     ns, turns = await _turns(io, reader)
     mine = [t for t in turns if source_id == t.source_id or source_id in {m.id for m in t.messages}]
-    return [PutOp(ns, t.turn_id, None) for t in mine]
+    return [turn_put(ns, _tombstone(t)) for t in mine if t.digest]
+
+
+def _tombstone(turn: Turn) -> Turn:
+    """What is left of an erased turn: its id and times, so that delivering it again does not teach it again."""
+    return Turn(
+        turn_id=turn.turn_id,
+        seq=turn.seq,
+        user_id=turn.user_id,
+        app_name=turn.app_name,
+        scope=turn.scope,
+        session_id=turn.session_id,
+        agent_id=turn.agent_id,
+        at=turn.at,
+        digest="",
+        anonymous=turn.anonymous,
+        source_id=turn.source_id,
+        status="done",
+    )
 
 
 async def _summaries(io: IO, reader: Reader, sessions: Collection[str]) -> list[PutOp]:

@@ -10,22 +10,24 @@ cannot recall or remember reports it and lets the turn go on; only a missing use
 
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, NotRequired, TypeVar
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from langchain_core.language_models import LanguageModelInput
-from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, convert_to_messages
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, convert_to_messages
 from langchain_core.prompt_values import PromptValue
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.config import get_config
+from langgraph.constants import TAG_HIDDEN
 from langgraph.graph import END, MessagesState, StateGraph
 from langgraph.runtime import Runtime, get_runtime
 from langgraph.store.base import BaseStore
 
 from langmem_adapter import injection
 from langmem_adapter.errors import InvalidInput, MissingUser
+from langmem_adapter.extraction.origin import coerce
 from langmem_adapter.extraction.turns import last_said
 from langmem_adapter.memory import Memory
 from langmem_adapter.namespaces import escape
@@ -81,16 +83,15 @@ def ids_of(config: RunnableConfig, context: Any = None) -> Ids:
             "user_id); memories belong to a user, and there is no shared default one"
         )
     escape(user_id, what="user_id")  # complains of a blank one
+    thread_id = configurable.get("thread_id")
     ids = Ids(
         user_id=user_id,
-        session_id=configurable.get("thread_id"),
+        session_id=None if thread_id in (None, "") else str(thread_id),
         app_name=_agreed("app_name", configurable.get("app_name"), _field(context, "app_name")) or "default",
-        agent_id=_agreed("agent_id", configurable.get("agent_id"), _field(context, "agent_id")),
+        agent_id=_agreed("agent_id", configurable.get("agent_id"), _field(context, "agent_id")) or None,
         learn=configurable.get("remember", True) is not False and not inside_tool(),
         source_type=configurable.get("source_type"),
     )
-    if ids.session_id is not None and not isinstance(ids.session_id, str):
-        return replace(ids, session_id=str(ids.session_id))
     return ids
 
 
@@ -123,7 +124,7 @@ def prompt_with_memories(state: Any, *, system: str | None = None, memory: Memor
     """
     ids = _ids(get_config())
     mine = memory or _recaller(state, ids)
-    block = run(block_step(mine, mine.io, state, ids))
+    block = NO_BLOCK if mine is None else run(block_step(mine, mine.io, state, ids))
     return injection.into_messages(_prompt(state, system), block)
 
 
@@ -133,7 +134,7 @@ async def aprompt_with_memories(
     """`prompt_with_memories` for async nodes."""
     ids = _ids(get_config())
     mine = memory or _recaller(state, ids)
-    block = await block_step(mine, mine.aio, state, ids)
+    block = NO_BLOCK if mine is None else await block_step(mine, mine.aio, state, ids)
     return injection.into_messages(_prompt(state, system), block)
 
 
@@ -150,7 +151,7 @@ def with_memories(
         messages = _input(given)
         return injection.into_messages(messages, await block_step(mine, io, {"messages": messages}, ids))
 
-    return _node("memories", memory, step) | model
+    return _node("with_memories", memory, step, hidden=True) | model
 
 
 def add_memory(
@@ -203,20 +204,19 @@ def _rewired(
 
 
 async def recall_step(memory: Memory, io: IO, state: Any, ids: Ids) -> dict[str, Any]:
-    """The state update of a recall: none if this human message has been recalled for."""
+    """The state update of a recall; the same again if this human message has been recalled for."""
     messages = _messages(state)
+    _kept(state)  # complains of a state that uses the channel for something else
     try:
         found = _recalled(memory, ids, state, messages)
         if found is None:
             found = await memory._recall(io, messages, **ids.reader, source_type=ids.source_type, hear=ids.learn)
     except Exception as error:  # noqa: BLE001 - a memory that cannot be recalled must not fail the user's turn
         memory.report("recall_failed", error=type(error).__name__, thread_id=ids.session_id)
-        # Nothing was recalled, and nobody shall try again in this turn.
-        last = memory.last_said(messages, **ids.reader)
-        found = None if last is None else Recollection(message_id=last, key=memory.key)
+        found = _nothing(memory, ids, messages)
     if found is None:
         return {}
-    _keep(memory, ids, found)
+    _keep(memory, ids, messages, found)
     return {"memories": found.model_dump(mode="json")}
 
 
@@ -229,19 +229,36 @@ async def block_step(memory: Memory, io: IO, state: Any, ids: Ids) -> Block:
             found = await memory._recall(io, messages, **ids.reader, hear=False)
             if found is None:
                 return NO_BLOCK
-            _keep(memory, ids, found)
-        return await memory._recall_block(io, found, **ids.reader)
+            _keep(memory, ids, messages, found)
+        return await memory._recall_block(
+            io, found, session_id=ids.session_id, app_name=ids.app_name, agent_id=ids.agent_id
+        )
     except Exception as error:  # noqa: BLE001 - a memory that cannot be recalled must not fail the user's turn
         memory.report("recall_failed", error=type(error).__name__, thread_id=ids.session_id)
         return NO_BLOCK
+
+
+def _nothing(memory: Memory, ids: Ids, messages: Sequence[BaseMessage]) -> Recollection | None:
+    # Nothing was recalled, and nobody shall try again in this turn.
+    last = messages[-1].id if messages and isinstance(messages[-1], HumanMessage) else None
+    return None if last is None else Recollection(message_id=last, user_id=ids.user_id, key=memory.key)
 
 
 async def remember_step(memory: Memory, io: IO, state: Any, ids: Ids, *, backfill: bool = False) -> None:
     """Learn from the last human message, unless the turn is not to be learnt."""
     if not ids.learn:
         return
+    messages = _messages(state)
     try:
-        await memory._remember(io, _messages(state), **ids.reader, source_type=ids.source_type, backfill=backfill)
+        found = _recalled(memory, ids, state, messages)
+        await memory._remember(
+            io,
+            messages,
+            **ids.reader,
+            source_type=ids.source_type,
+            backfill=backfill,
+            heard=found is not None and found.heard,
+        )
     except Exception as error:  # noqa: BLE001 - the user has the answer; the turn stays queued
         memory.report("remember_failed", error=type(error).__name__, thread_id=ids.session_id)
 
@@ -280,7 +297,7 @@ async def idle_step(memory: Memory, io: IO, state: Any, ids: Ids, idle: timedelt
 Step = Callable[[Memory, IO, Any, Ids], Coroutine[Any, Any, T]]
 
 
-def _node(name: str, memory: Memory | None, step: Step[T]) -> Runnable[Any, T]:
+def _node(name: str, memory: Memory | None, step: Step[T], *, hidden: bool = False) -> Runnable[Any, T]:
     """A runnable that runs a step, sync or async, with the ids of the run."""
     watch()
     if memory is not None:
@@ -294,7 +311,8 @@ def _node(name: str, memory: Memory | None, step: Step[T]) -> Runnable[Any, T]:
         mine = memory or own_memory()
         return await step(mine, mine.aio, given, _ids(config))
 
-    return RunnableLambda(sync, native, name=name)
+    # Hidden: LangGraph streams what a runnable named like its node gives, and the block is for the model only.
+    return RunnableLambda(sync, native, name=name).with_config(tags=[TAG_HIDDEN] if hidden else [])
 
 
 # -------------------------------------------------------------------- which memory, which message
@@ -320,37 +338,65 @@ def own_memory(store: BaseStore | None = None) -> Memory:
     return memory
 
 
-def _recaller(state: Any, ids: Ids) -> Memory:
-    """The memory that recalled for this state's last human message."""
-    kept = _field(state, "memories")
-    if kept and kept["key"] in _known:
-        return _known[kept["key"]]
+def _recaller(state: Any, ids: Ids) -> Memory | None:
+    """The memory that recalled for this state's last human message; None if there is nothing to recall for."""
+    kept = _kept(state)
+    if kept is not None and kept.key in _known:
+        return _known[kept.key]
+    messages = _messages(state)
+    if not any(isinstance(m, HumanMessage) for m in messages):
+        return None
     known = list(_known.values())
     if not known and _store() is not None:
         return own_memory()
     # Without a `memories` channel the state does not say which; nor may it, when the store has moved.
-    recalled = [m for m in known if _recalled(m, ids, state, _messages(state)) is not None]
+    recalled = [m for m in known if _recalled(m, ids, state, messages) is not None]
     if recalled or len(known) == 1:
         return (recalled or known)[-1]
+    spoken = [m for m in known if m.last_said(messages, **ids.reader) is not None]
+    if known and not spoken:  # what was typed was not typed by a user of theirs
+        return None
     raise InvalidInput(
         "prompt_with_memories cannot tell which memory to use: put recall_node(memory) before it, or pass memory=…"
     )
 
 
-def _recalled(memory: Memory, ids: Ids, state: Any, messages: Sequence[BaseMessage]) -> Recollection | None:
-    """What was recalled before for the last human message: from state, or from this process."""
-    last = memory.last_said(messages, **ids.reader)
+def _kept(state: Any) -> Recollection | None:
+    """The recollection in state. InvalidInput if the channel holds something else."""
     kept = _field(state, "memories")
-    if last is not None and kept and kept["message_id"] == last:
-        return Recollection.model_validate(kept)
+    if not kept:
+        return None
+    if not isinstance(kept, dict) or "refs" not in kept:
+        raise InvalidInput(
+            f"the graph's state uses 'memories' for something else ({type(kept).__name__}); rename that channel, or "
+            "use with_memories(model) without the recall node"
+        )
+    return Recollection.model_validate(kept)
+
+
+def _recalled(memory: Memory, ids: Ids, state: Any, messages: Sequence[BaseMessage]) -> Recollection | None:
+    """What this memory recalled before for the last human message: from state, or from this process."""
+    last = memory.last_said(messages, **ids.reader)
+    kept = _kept(state)
+    if last is not None and kept is not None and (kept.message_id, kept.key) == (last, memory.key):
+        return kept
+    if not _has_id(messages, last):
+        return None
     return _recent.get(memory, OrderedDict()).get((ids.user_id, ids.app_name, ids.session_id, last))
 
 
-def _keep(memory: Memory, ids: Ids, found: Recollection) -> None:
+def _keep(memory: Memory, ids: Ids, messages: Sequence[BaseMessage], found: Recollection) -> None:
+    if not _has_id(messages, found.message_id):
+        return
     recent = _recent.setdefault(memory, OrderedDict())
     recent[(ids.user_id, ids.app_name, ids.session_id, found.message_id)] = found
     while len(recent) > RECENT:
         recent.popitem(last=False)
+
+
+def _has_id(messages: Sequence[BaseMessage], last: str | None) -> bool:
+    # The same words without an id may be another message: they are recalled for each time.
+    return any(m.id == last for m in messages if last is not None)
 
 
 def _ids(config: RunnableConfig) -> Ids:
@@ -384,7 +430,7 @@ def _messages(state: Any) -> list[BaseMessage]:
     messages = _field(state, "messages") if not isinstance(state, list) else state
     if messages is None:
         raise InvalidInput("the state has no 'messages'; memory needs a graph over messages (MemoryState)")
-    return list(messages)
+    return coerce(messages)
 
 
 def _prompt(state: Any, system: str | None) -> list[BaseMessage]:

@@ -15,8 +15,8 @@ from langgraph.store.base import GetOp, SearchOp
 from langmem_adapter.consolidation.step import Rules, consolidate, spaces, turn_put
 from langmem_adapter.errors import ModelFailed
 from langmem_adapter.extraction.accept import accept
-from langmem_adapter.extraction.turns import news
-from langmem_adapter.namespaces import Namespace, Reader, namespace
+from langmem_adapter.extraction.turns import news, said_again
+from langmem_adapter.namespaces import Namespace, Reader
 from langmem_adapter.ports import IO, Ask, retried
 from langmem_adapter.records import Extraction, Operation, Turn, Usage
 from langmem_adapter.retrieval import items_under
@@ -56,20 +56,38 @@ async def learn(io: IO, turn: Turn, learner: Learner) -> list[Operation]:
     return operations
 
 
-async def learn_all(io: IO, spoken: Iterable[Turn], learner: Learner) -> list[Operation]:
-    """Learn from turns, in order; those learnt before are passed over."""
+async def learn_all(io: IO, spoken: Iterable[Turn], learner: Learner, *, heard: bool = False) -> list[Operation]:
+    """Learn from turns, in order; those learnt before are passed over.
+
+    `heard`: they were queued before, so one that is gone was erased since, and stays so.
+    """
     operations: list[Operation] = []
     for turn in spoken:
-        fresh = news(turn, await _stored(io, turn))
+        stored = await _stored(io, turn)
+        if stored is None and heard:
+            continue
+        turn = await _distinguished(io, turn, stored)
+        fresh = news(turn, stored if stored is None or stored.turn_id == turn.turn_id else await _stored(io, turn))
         if fresh is not None:
             operations += await learn(io, fresh, learner)
     return operations
 
 
-async def hear(io: IO, spoken: Iterable[Turn]) -> None:
-    """Write turns to their owners' queues; what is there already, or was learnt before, stays as it is."""
+async def hear(io: IO, spoken: Iterable[Turn]) -> list[Turn]:
+    """The turns, written to their owners' queues; what is there already, or was learnt before, stays as it is."""
+    heard = []
     for turn in spoken:
-        await retried(io, functools.partial(_hear, io, turn))
+        heard.append(await _distinguished(io, turn, await _stored(io, turn)))
+        await retried(io, functools.partial(_hear, io, heard[-1]))
+    return heard
+
+
+async def _distinguished(io: IO, turn: Turn, stored: Turn | None) -> Turn:
+    # Only a message without an id can be said twice under one turn id.
+    if stored is None or not turn.anonymous:
+        return turn
+    earlier = [Turn.model_validate(i.value) for i in await items_under(io, spaces(turn)[1])]
+    return said_again(turn, [t for t in earlier if t.session_id == turn.session_id])
 
 
 async def catch_up(io: IO, reader: Reader, learner: Learner, *, but: Sequence[str] = ()) -> list[Operation]:
@@ -114,7 +132,7 @@ async def owners(io: IO) -> list[Reader]:
 
 
 def _queue(reader: Reader) -> Namespace:
-    return namespace("turns", app_name=reader.app_name, user_id=reader.user_id)
+    return reader.space("turns")
 
 
 async def _stored(io: IO, turn: Turn) -> Turn | None:

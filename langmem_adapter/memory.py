@@ -54,7 +54,7 @@ from langmem_adapter.records import (
     Turn,
     Usage,
 )
-from langmem_adapter.scoring import Columns, Weights, Where, as_parts, band
+from langmem_adapter.scoring import STATUSES, Columns, Weights, Where, as_parts, band
 from langmem_adapter.stores.base import Guarantees, MemoryStore, Mode, RankOp
 from langmem_adapter.stores.foreign import ForeignStore
 from langmem_adapter.stores.sqlite import SqliteMemoryStore
@@ -124,12 +124,14 @@ class Memory:
         debounce_seconds: float = 0.0,
         topics: Iterable[Topic] = DEFAULT_TOPICS,
         policy: TrustPolicy | None = None,
-        tool_sources: Iterable[str] = (),
+        tool_sources: str | Iterable[str] = (),
         people: Mapping[str, str] | None = None,
         weights: Weights | None = None,
         on_event: Callable[[str, dict[str, Any]], None] | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
+        if not isinstance(store, str | os.PathLike | BaseStore):
+            raise InvalidInput(f"store must be a file name or a LangGraph store, got {store!r:.80}")
         self._owns_store = not isinstance(store, BaseStore)
         embed = _embeddings(embeddings)
         self.store: BaseStore = store if isinstance(store, BaseStore) else _open(store, embed)
@@ -137,7 +139,7 @@ class Memory:
         self._base = base
         self.io: IO = SyncPort(base, time.sleep)
         self.aio: IO = AsyncPort(base)
-        self._tools = frozenset(tool_sources)
+        self._tools = frozenset(arguments.strings(tool_sources, "tool_sources"))
         self._usage: dict[str, Usage] = {}
         self._on_event = on_event
         registered = Topics(topics)
@@ -190,7 +192,7 @@ class Memory:
             people=self._people,
             tools=self._tools,
             source_type=arguments.source_kind(source_type),
-            source_id=source_id,
+            source_id=arguments.source_id(source_id),
         )
         return await self._learn(io, spoken)
 
@@ -210,7 +212,7 @@ class Memory:
         kind: str = "fact",
         subject: str = "user",
         source_type: SourceType = "bootstrapped",
-        source_id: str,
+        source_id: str | None = None,
         confidence: float = 1.0,
         importance: float | None = None,
         at: datetime | str | None = None,
@@ -220,6 +222,8 @@ class Memory:
         entities: Sequence[str] = (),
     ) -> Operation:
         """Put in one fact from a system of record, or by an administrator; it passes the trust gate like any other.
+
+        `source_id` says where it comes from, and is what `forget_source` is given; it must be named.
 
         The only way to write `scope="app"` (no `user_id`), read by all users. `value` is what the (topic, slot)
         holds, by which equal facts are recognised (default: the content). UnknownTopic for a topic not registered.
@@ -233,11 +237,11 @@ class Memory:
             raise InvalidInput(f"scope='app' belongs to no user, but user_id={user_id!r} was given")
         if scope == "team":
             raise InvalidInput("scope='team' cannot be written yet; use 'user', 'session', 'agent' or 'app'")
-        if not isinstance(source_id, str) or not source_id.strip():
-            raise InvalidInput(f"source_id must name where the fact comes from, got {source_id!r}")
+        arguments.source_id(source_id, required=True)
         turn_id = f"fact-{secrets.token_hex(8)}"
         kind_of_source = arguments.source_kind(source_type)
-        assert kind_of_source is not None
+        if kind_of_source is None:
+            raise InvalidInput("source_type must say what kind of source the fact comes from, got None")
         candidate = arguments.candidate(
             content=text,
             topic=topic,
@@ -265,20 +269,28 @@ class Memory:
             at=arguments.moment(at, "at") or self._rules.clock(),
             digest=digest(text),
             source_type=kind_of_source,
-            source_id=source_id,
+            source_id=str(source_id),
             candidates=(candidate,),
         )
         return (await consolidate(io, turn, self._rules))[0]
 
     async def _update(
-        self, io: IO, memory_id: str, *, user_id: str, content: str, app_name: str = "default"
+        self,
+        io: IO,
+        memory_id: str,
+        *,
+        user_id: str | None = None,
+        content: str,
+        app_name: str = "default",
+        scope: Literal["user", "app"] = "user",
     ) -> Operation:
         """Correct a memory in the user's name: a new version, `user_explicit`, that the trust gate does not judge.
 
-        MemoryNotFound for an id that is not this user's; InvalidInput if the memory is no longer believed.
+        `scope="app"` (without `user_id`): an administrator corrects an application fact. MemoryNotFound for an id that
+        is not the user's; InvalidInput if the memory is no longer believed.
         """
         text = texts.content(content)
-        _, record = await self._require(io, memory_id, Reader(user_id, app_name))
+        _, record = await self._require(io, memory_id, arguments.owner(user_id, app_name, scope))
         turn = Turn(
             turn_id=f"update-{secrets.token_hex(8)}",
             user_id=record.user_id,
@@ -291,7 +303,7 @@ class Memory:
             source_type="user_explicit",
             source_id="correction",
         )
-        if record.scope == "app":
+        if record.scope == "app" and scope != "app":
             raise MemoryNotFound(f"no memory {memory_id!r} of user {user_id!r}; application facts are read-only")
         return await correct(io, memory_id, text, turn, self._rules)
 
@@ -308,8 +320,8 @@ class Memory:
         agent_id: str | None = None,
         app_name: str = "default",
         scopes: Sequence[Scope] | None = None,
-        topics: Sequence[str] | None = None,
-        kinds: Sequence[str] | None = None,
+        topics: str | Sequence[str] | None = None,
+        kinds: str | Sequence[str] | None = None,
         floor: float = 0.0,
         weights: Weights | None = None,
         mode: Mode = "hybrid",
@@ -338,14 +350,14 @@ class Memory:
             Where(
                 now=now.timestamp(),
                 statuses=("active", "superseded") if include_superseded else ("active",),
-                topics=None if topics is None else tuple(topics),
-                kinds=None if kinds is None else tuple(kinds),
+                topics=None if topics is None else tuple(arguments.strings(topics, "topics")),
+                kinds=None if kinds is None else tuple(arguments.strings(kinds, "kinds")),
                 as_of=arguments.timestamp(as_of, "as_of"),
                 valid_at=arguments.timestamp(valid_at, "valid_at"),
             ),
-            weights or self._weights,
+            arguments.weights(weights) or self._weights,
             k,
-            floor,
+            arguments.number(floor, "floor"),
             mode,
         )
         return await retrieval.search(io, op, now)
@@ -366,11 +378,14 @@ class Memory:
     ) -> list[MemoryRecord]:
         """All of the user's memories of this status in the order they were learnt; expired ones only with "all"."""
         now = self._rules.clock()
+        if status not in (*STATUSES, "all"):
+            raise InvalidInput(f"status must be one of {', '.join(STATUSES)} or 'all', got {status!r}")
         wanted: dict[str, object] = {} if status == "all" else {"status": status}
-        if topic is not None:
-            wanted["topic"] = topic
         items = await retrieval.items_under(io, Reader(user_id, app_name).root, wanted or None)
         records = [MemoryRecord.model_validate(i.value) for i in items if i.namespace[-1] == "facts"]
+        if topic is not None:
+            self._rules.topics.get(topic)
+            records = [r for r in records if r.topic == topic or r.topic.startswith(f"{topic}/")]
         if status != "all":
             records = [r for r in records if r.expires_at is None or r.expires_at > now]
         return sorted(records, key=lambda r: (r.seq, r.memory_id))
@@ -430,21 +445,24 @@ class Memory:
         io: IO,
         memory_ids: str | Sequence[str],
         *,
-        user_id: str,
+        user_id: str | None = None,
         previous: Previous = "stay",
         app_name: str = "default",
+        scope: Literal["user", "app"] = "user",
     ) -> int:
         """Erase one memory or several; how many. All, or (MemoryNotFound) none.
 
+        `scope="app"` (without `user_id`): an administrator erases application facts.
         `previous`: what becomes of the memory that an erased one had replaced: "stay" history, "restore" it if its
         slot is free, or "refuse" (InvalidInput) to erase one that replaced another.
         """
-        ids = [memory_ids] if isinstance(memory_ids, str) else list(memory_ids)
+        ids = arguments.strings(memory_ids, "memory_ids")
         if not all(isinstance(i, str) and i for i in ids):
             raise InvalidInput(f"memory ids must be non-empty strings, got {memory_ids!r:.120}")
         if previous not in ("stay", "restore", "refuse"):
             raise InvalidInput(f"previous must be 'stay', 'restore' or 'refuse', got {previous!r}")
-        return await forgetting.delete(io, Reader(user_id, app_name), ids, previous, self._rules)
+        owner = arguments.owner(user_id, app_name, scope)
+        return await forgetting.delete(io, owner, ids, previous, self._rules)
 
     async def _delete_all(self, io: IO, *, user_id: str, app_name: str = "default") -> int:
         """Erase everything of one user: memories of every scope and status, turns; how many memories.
@@ -453,15 +471,24 @@ class Memory:
         """
         return await forgetting.delete_all(io, Reader(user_id, app_name))
 
-    async def _forget_source(self, io: IO, source_id: str, *, user_id: str, app_name: str = "default") -> Receipt:
+    async def _forget_source(
+        self,
+        io: IO,
+        source_id: str,
+        *,
+        user_id: str | None = None,
+        app_name: str = "default",
+        scope: Literal["user", "app"] = "user",
+    ) -> Receipt:
         """Erase what rests only on a source (a thread, record or message id); flag what rests on others too.
 
-        What an erased memory had replaced is believed again. The receipt says what was erased, flagged, and what is
+        What an erased memory had replaced is believed again. `scope="app"` (without `user_id`): of application
+        facts. The receipt says what was erased, flagged, and what is
         out of reach.
         """
-        if not isinstance(source_id, str) or not source_id.strip():
-            raise InvalidInput(f"source_id must be a non-empty str, got {source_id!r}")
-        return await forgetting.forget_source(io, Reader(user_id, app_name), source_id, self._rules)
+        arguments.source_id(source_id, required=True)
+        owner = arguments.owner(user_id, app_name, scope)
+        return await forgetting.forget_source(io, owner, source_id, self._rules)
 
     # ---------------------------------------------------------------- around a turn (nodes, middleware, your own loop)
 
@@ -483,33 +510,38 @@ class Memory:
         message is also written to the user's queue, so that an interrupted turn is not lost, and what earlier turns
         left there is learnt.
         """
-        reader = Reader(user_id, app_name, session_id, agent_id)
-        spoken = self._latest(messages, reader, arguments.source_kind(source_type))
+        speaker = Reader(user_id, app_name, session_id, agent_id)
+        spoken = self._latest(coerce(messages), speaker, arguments.source_kind(source_type))
         if not spoken:
             return None
         if hear:
             if self._worker is None:
-                await learning.catch_up(io, reader, self._learner, but=[t.turn_id for t in spoken])
+                await learning.catch_up(io, speaker, self._learner, but=[t.turn_id for t in spoken])
             await learning.hear(io, spoken)
-        last = spoken[-1].messages[0]
+        last = spoken[-1]
         hits = await self._search(
             io,
-            last.text,
-            user_id=user_id,
+            last.messages[0].text,
+            user_id=last.user_id or user_id,  # in a thread of several people: the one who speaks
             k=injection.MAX_RECORDS,
             session_id=session_id,
             agent_id=agent_id,
             app_name=app_name,
         )
         refs = [Ref(memory_id=h.record.memory_id, scope=h.record.scope, band=band(h.parts.confidence)) for h in hits]
-        return Recollection(message_id=last.id, key=self.key, refs=tuple(refs))
+        return Recollection(
+            message_id=last.messages[0].id,
+            user_id=last.user_id or user_id,
+            key=self.key,
+            heard=hear,
+            refs=tuple(refs),
+        )
 
     async def _recall_block(
         self,
         io: IO,
         recollection: Recollection,
         *,
-        user_id: str,
         session_id: str | None = None,
         app_name: str = "default",
         agent_id: str | None = None,
@@ -518,7 +550,7 @@ class Memory:
 
         The confidence bands are those of the moment of recall, so the block is the same through a tool loop.
         """
-        reader = Reader(user_id, app_name, session_id, agent_id)
+        reader = Reader(recollection.user_id, app_name, session_id, agent_id)
         hits = await retrieval.resolve(io, reader, recollection.refs)
         return injection.render(hits)
 
@@ -533,14 +565,16 @@ class Memory:
         agent_id: str | None = None,
         source_type: SourceType | None = None,
         backfill: bool = False,
+        heard: bool = False,
     ) -> list[Operation]:
         """Learn from the last human message of a thread, and what followed it; call it after the model answered.
 
-        `backfill`: from all human messages, for a thread that is older than its memory.
+        `backfill`: from all human messages, for a thread that is older than its memory. `heard`: `recall` queued the
+        message, so that one which is in the queue no more was erased since, and is not learnt.
         """
         speaker = Reader(user_id, app_name, session_id, agent_id)
-        spoken = self._latest(messages, speaker, arguments.source_kind(source_type), backfill=backfill)
-        return await self._learn(io, spoken)
+        spoken = self._latest(coerce(messages), speaker, arguments.source_kind(source_type), backfill=backfill)
+        return await self._learn(io, spoken, heard=heard and not backfill)
 
     async def _end_session(
         self,
@@ -635,7 +669,7 @@ class Memory:
     def last_said(self, messages: Sequence[BaseMessage], **ids: Any) -> str | None:
         """The id of the last message that the user typed; None if there is none. For the ids see `recall`."""
         reader = Reader(ids["user_id"], ids["app_name"], ids["session_id"], ids["agent_id"])
-        spoken = self._latest(messages, reader)
+        spoken = self._latest(coerce(messages), reader)
         return spoken[-1].messages[0].id if spoken else None
 
     def report(self, event: str, **data: Any) -> None:
@@ -644,8 +678,12 @@ class Memory:
         self._tell(event, data)
 
     def _tell(self, event: str, data: dict[str, Any]) -> None:
-        if self._on_event is not None:
+        if self._on_event is None:
+            return
+        try:
             self._on_event(event, data)
+        except Exception:  # what a listener does wrong must not undo what was done
+            logger.exception("on_event failed for %s", event)
 
     # ---------------------------------------------------------------- inside
 
@@ -668,10 +706,10 @@ class Memory:
             start=0 if backfill else last_said(messages),
         )
 
-    async def _learn(self, io: IO, spoken: Sequence[Turn]) -> list[Operation]:
+    async def _learn(self, io: IO, spoken: Sequence[Turn], *, heard: bool = False) -> list[Operation]:
         """Learn from turns now, or leave them to the worker."""
         if self._worker is None:
-            return await learning.learn_all(io, spoken, self._learner)
+            return await learning.learn_all(io, spoken, self._learner, heard=heard)
         owners = list(dict.fromkeys(Reader(t.user_id or "", t.app_name) for t in spoken))
         for owner in owners:  # before the turn can be found: the worker's first look round must not be earlier
             self._worker.ask(owner, self._debounce)

@@ -93,26 +93,31 @@ class Reader:
     app_name: str = "default"
     session_id: str | None = None
     agent_id: str | None = None
+    application: bool = False
+    """An administrator, for the facts of the application itself; `user_id` is "" then."""
 
     def facts(self, scopes: Iterable[Scope] | None = None) -> tuple[Namespace, ...]:
         """The fact namespaces of these scopes; by default user and app, and those whose id is given."""
         if scopes is None:
-            scopes = ["user", "app"]
+            scopes = ["app"] if self.application else ["user", "app"]
             scopes += ["session"] if self.session_id is not None else []
             scopes += ["agent"] if self.agent_id is not None else []
-        return tuple(dict.fromkeys(self._facts(scope) for scope in scopes))
+        return tuple(dict.fromkeys(self.space("facts", scope) for scope in scopes))
 
-    def _facts(self, scope: Scope) -> Namespace:
+    def space(self, kind: Kind, scope: Scope | None = None) -> Namespace:
+        """One namespace; by default that of the reader himself."""
         return namespace(
-            "facts",
+            kind,
             app_name=self.app_name,
             user_id=self.user_id,
-            scope=scope,
+            scope=scope or ("app" if self.application else "user"),
             session_id=self.session_id,
             agent_id=self.agent_id,
         )
 
     @property
     def root(self) -> Namespace:
-        """The prefix of all that belongs to the user."""
+        """The prefix of all that belongs to the reader."""
+        if self.application:
+            return ("memories", escape(self.app_name, what="app_name"), "app")
         return user_root(self.app_name, self.user_id)

@@ -63,6 +63,8 @@ class HistoryEntry(Frozen):
     ids: tuple[str, ...] = ()
     """The other records concerned."""
     source_id: str | None = None
+    message_id: str | None = None
+    """The message that caused it."""
     note: str | None = None
     """`judge_failed` where the offline rules had to stand in for a judge."""
 
@@ -191,7 +193,11 @@ class Turn(Frozen):
     at: Utc
     messages: tuple[Message, ...] = ()
     digest: str
-    """Hash of the human text: the same id with another digest is an edit."""
+    """Hash of the human text: the same id with another digest is an edit; "" once the turn was erased."""
+    anonymous: bool = False
+    """Whether the message had no id of its own, so that `turn_id` is made from its text."""
+    heard: int = 0
+    """How many of its messages were there when it was learnt; tool messages may come later."""
     source_type: SourceType | None = None
     """The caller's word for human messages; None: the extractor's."""
     source_id: str
@@ -277,8 +283,12 @@ class Recollection(Frozen):
     """What was recalled for one human message, without a word of it."""
 
     message_id: str
+    user_id: str
+    """Whose memories they are: the message's author's."""
     key: str
     """`Memory.key` of the memory that recalled it."""
+    heard: bool = False
+    """Whether the message was queued to be learnt."""
     refs: tuple[Ref, ...] = ()
 
 
@@ -334,6 +344,7 @@ class Receipt(Frozen):
 
     source_id: str
     user_id: str
+    """"" for the application's own facts."""
     at: Utc
     erased: tuple[str, ...] = ()
     """Ids of records that rested only on the source; their text is gone."""

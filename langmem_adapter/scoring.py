@@ -38,7 +38,8 @@ class Where:
     """Which records of a namespace may be ranked. Times are seconds since the epoch.
 
     Without `as_of` a record must have one of the `statuses` and not be expired at `now`; with it, it must have been
-    believed at that moment (created, not yet invalidated, not expired). `valid_at` adds: true in the world then.
+    believed at that moment (created, not yet invalidated, not expired). `valid_at`: it held in the world then, whether
+    or not it has been replaced or has ended since.
     """
 
     now: float
@@ -77,8 +78,12 @@ class Columns:
         """True for each record that `where` admits."""
         at = where.now if where.as_of is None else where.as_of
         keep: Bools = self.expires > at
-        if where.as_of is None:
+        if where.as_of is None and where.valid_at is None:
             keep &= np.isin(self.status, [STATUSES.index(s) for s in where.statuses])
+        elif where.as_of is None:
+            # Also what was replaced or ended since; but a challenger that lost was never believed.
+            known = [STATUSES.index(s) for s in ("active", "superseded", "retracted")]
+            keep &= np.isin(self.status, known) & (self.invalidated > self.created)
         else:
             believed = [STATUSES.index(s) for s in ("active", "superseded", "retracted")]
             keep &= np.isin(self.status, believed) & (self.created <= at) & (self.invalidated > at)

@@ -1,49 +1,54 @@
-"""The stores every pipeline test runs on."""
+"""The stores every pipeline test runs on: SQLite, LangGraph's own in memory, Chroma on disk, a real PostgreSQL."""
 
+import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
+from stores.postgres_fixtures import database, postgres_url  # noqa: F401 - fixtures
 
+from langmem_adapter.embeddings import HashEmbeddings
 from langmem_adapter.memory import Memory
 
 Make = Callable[..., Memory]
+INDEX: Any = {"dims": 256, "embed": HashEmbeddings(), "fields": ["content"]}
 
 
-@pytest.fixture(params=["sqlite", "in_memory", "in_memory_indexed"])
+@pytest.fixture(params=["sqlite", "in_memory", "in_memory_indexed", "chroma", "postgres"])
 def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
-    """Makes a Memory on each kind of store; keyword arguments go to Memory."""
+    """Makes a Memory on each kind of store, one a test; keyword arguments go to Memory."""
     opened: list[Memory] = []
+    stores: list[Any] = []
+
+    def store() -> BaseStore | Path:
+        if request.param == "sqlite":
+            return tmp_path / "memory.db"
+        if request.param == "postgres":
+            from langmem_adapter.stores.postgres import PostgresMemoryStore
+
+            name = f"memory_{secrets.token_hex(6)}"
+            stores.append(PostgresMemoryStore(request.getfixturevalue("database"), schema=name, index=INDEX))
+            return stores[-1]
+        if request.param == "chroma":
+            from langmem_adapter.stores.chroma import ChromaMemoryStore
+
+            stores.append(ChromaMemoryStore(str(tmp_path / "chroma"), index=INDEX))
+            return stores[-1]
+        return InMemoryStore(index=INDEX) if request.param == "in_memory_indexed" else InMemoryStore()
 
     def build(**kwargs: Any) -> Memory:
-        if request.param == "sqlite":
-            memory = Memory(tmp_path / "memory.db", **kwargs)
-        elif request.param == "in_memory":
-            memory = Memory(InMemoryStore(), **kwargs)
-        else:
-            from langmem_adapter.embeddings import HashEmbeddings
-
-            memory = Memory(
-                InMemoryStore(index={"dims": 256, "embed": HashEmbeddings(), "fields": ["content"]}), **kwargs
-            )
-        opened.append(memory)
-        return memory
+        opened.append(Memory(store(), **kwargs))
+        return opened[-1]
 
     yield build
-    for memory in opened:
-        memory.close()
+    for one in [*opened, *stores]:
+        one.close()
 
 
 @pytest.fixture
 def memory(make: Make) -> Memory:
     """A Memory with the offline rules."""
     return make()
-
-
-@pytest.fixture
-def sqlite_memory(tmp_path: Path) -> Iterator[Memory]:
-    """A Memory on one SQLite file."""
-    with Memory(tmp_path / "memory.db") as memory:
-        yield memory

@@ -503,3 +503,83 @@ def test_state_may_be_another_class(memory):
     model = Model()
     graph(memory, call(model), Wide).compile().invoke({**said("What do I eat?"), "other": 1}, config())
     assert "vegetarian" in model.system
+
+
+class TestOddRuns:
+    def test_an_empty_thread_id_is_no_session(self, memory):
+        app = graph(memory, call(Model())).compile()
+        app.invoke(said("I'm a vegetarian."), {"configurable": {"user_id": "u", "thread_id": "", "agent_id": ""}})
+        assert len(memory.get_all(user_id="u")) == 1
+
+    def test_an_unusable_thread_id_does_not_fail_the_turn(self, memory):
+        model = Model()
+        graph(memory, call(model)).compile().invoke(said("I'm a vegetarian."), config(thread_id="x" * 600))
+        assert model.system == SYSTEM
+
+    def test_a_thread_without_a_users_message_is_left_alone(self, memory, tmp_path):
+        other = recall_node(Memory(InMemoryStore()))
+        model = Model()
+        graph(memory, call(model)).compile().invoke({"messages": [HumanMessage("hi", name="bob")]}, config())
+        assert model.system == SYSTEM
+        assert other is not None
+
+    def test_a_channel_of_another_meaning_is_a_clear_error(self, memory):
+        class Taken(TypedDict):
+            messages: Annotated[list[Any], add_messages]
+            memories: list[str]
+
+        app = graph(memory, call(Model()), Taken).compile()
+        with pytest.raises(InvalidInput, match="memories"):
+            app.invoke({**said("I'm a vegetarian."), "memories": ["mine"]}, config())
+
+    def test_two_memories_in_one_graph_both_recall_and_learn(self, memory):
+        second = Memory(InMemoryStore())
+        builder = StateGraph(MemoryState)
+        for name, node in (
+            ("r1", recall_node(memory)), ("r2", recall_node(second)),
+            ("m1", remember_node(memory)), ("m2", remember_node(second)),
+        ):  # fmt: skip
+            builder.add_node(name, node)
+        for start, end in ((START, "r1"), ("r1", "r2"), ("r2", "m1"), ("m1", "m2")):
+            builder.add_edge(start, end)
+        builder.compile().invoke(said("I'm a vegetarian."), config())
+        assert [len(m.get_all(user_id="u")) for m in (memory, second)] == [1, 1]
+
+    def test_plain_message_dicts_in_state_are_understood(self, memory):
+        class Plain(TypedDict):
+            messages: list[Any]
+            memories: dict[str, Any]
+
+        model = Model()
+        app = graph(memory, lambda s: {"messages": [*s["messages"], model.invoke(prompt_with_memories(s))]}, Plain)
+        app.compile().invoke({"messages": [{"role": "user", "content": "I'm a vegetarian."}]}, config())
+        assert len(memory.get_all(user_id="u")) == 1
+
+    @pytest.mark.parametrize("mode", ["messages", "updates", "values", "debug"])
+    def test_a_node_of_any_name_does_not_stream_the_block(self, memory, mode):
+        memory.add("I'm a vegetarian.", user_id="u")
+        model = Model()
+        wrapped = with_memories(model, memory)
+        for name in ("memories", "with_memories", "recall"):
+            builder = StateGraph(MessagesState)
+            builder.add_node(name, lambda s: {"messages": [wrapped.invoke(s["messages"])]})
+            builder.add_edge(START, name)
+            streamed = list(builder.compile().stream(said("What do I eat?"), config(), stream_mode=mode))
+            assert "vegetarian diet" in model.system
+            assert "vegetarian diet" not in str(streamed)
+
+    def test_messages_without_ids_are_recalled_for_each_time(self, memory):
+        model = Model()
+        wrapped = with_memories(model, memory)
+        wrapped.invoke([("user", "What should I order?")], config())
+        memory.add("I'm a vegetarian.", user_id="u")
+        wrapped.invoke([("user", "What should I order?")], config())
+        assert "vegetarian" in model.system
+
+    def test_a_turn_erased_between_recall_and_remember_stays_erased(self, memory):
+        def node(state: MemoryState) -> dict[str, Any]:
+            memory.delete_all(user_id="u")
+            return {"messages": [AIMessage("Gone.")]}
+
+        graph(memory, node).compile().invoke(said("I'm a vegetarian."), config())
+        assert memory.get_all(user_id="u", status="all") == []

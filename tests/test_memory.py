@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
-from support import Clock, Scripted, fact
+from support import Clock, Scripted, fact, record
 
+from langmem_adapter.consolidation.step import record_put
 from langmem_adapter.errors import InvalidInput, MemoryNotFound, MissingUser, UnknownTopic
 from langmem_adapter.memory import Memory
+from langmem_adapter.namespaces import namespace
 from langmem_adapter.records import MemoryRecord, Operation
 
 VEGETARIAN = "The user follows a vegetarian diet."
@@ -350,12 +352,20 @@ class TestRanking:
     def test_the_winner_may_be_two_hundredth_by_relevance(self, make):
         clock = Clock()
         memory = make(clock=clock)
-        for i in range(500):
-            memory.add_fact(
-                f"For lunch number {i} they had pasta with sauce." if i < 199 else f"Note {i} on something else.",
-                user_id="u", source_id=f"s{i}", importance=0.0 if i != 250 else 1.0,
-                at=clock.now - timedelta(days=3_000) if i != 250 else clock.now,
-            )  # fmt: skip
+        facts = namespace("facts", app_name="default", user_id="u")
+        old = clock.now - timedelta(days=3_000)
+        puts = [
+            record_put(
+                facts,
+                record(
+                    memory_id=f"m_{i}", seq=i, user_id="u", topic="general", value="", half_life_days=180.0,
+                    content=f"For lunch number {i} they had pasta." if i < 199 else f"Note {i} on something else.",
+                    importance=1.0 if i == 250 else 0.0, confirmed_at=clock.now if i == 250 else old,
+                ),
+            )
+            for i in range(500)
+        ]  # fmt: skip
+        memory.store.batch(puts)
         hits = memory.search("lunch plans?", user_id="u", k=500, mode="vector")
         relevance = sorted((h.parts.relevance for h in hits), reverse=True)
         assert hits[0].record.content == "Note 250 on something else."
@@ -401,8 +411,8 @@ class TestWhy:
 
     def test_history_never_holds_another_records_text(self, memory):
         story(memory)
-        for content, record in by_content(memory).items():
-            said = " ".join(h.model_dump_json() for h in record.history)
+        for content, one in by_content(memory).items():
+            said = " ".join(h.model_dump_json() for h in one.history)
             assert not any(other in said for other in by_content(memory) if other != content)
 
 

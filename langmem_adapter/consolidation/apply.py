@@ -45,6 +45,8 @@ class Change:
     next_seq: Callable[[], int]
     note: str | None = None
     """Goes into every history entry of this change."""
+    exclusive: Callable[[MemoryRecord], bool] = lambda record: True
+    """Whether the record's slot has room for one."""
 
     def created(
         self, candidate: Candidate, topic: Topic, slot: str, source: Source, decision: Decision, **fields: Any
@@ -59,6 +61,7 @@ class Change:
             reason=decision.reason,
             ids=tuple(r.memory_id for r in [*replaced, *decision.absorbed]),
             source_id=source.source_id,
+            message_id=source.message_id,
             note=self.note,
         )
         return MemoryRecord(
@@ -116,9 +119,9 @@ class Change:
             status="retracted", invalidated_at=challenger.created_at
         )
 
-    def retracted(self, record: MemoryRecord, reason: str, source_id: str | None) -> MemoryRecord:
+    def retracted(self, record: MemoryRecord, reason: str, source: Source | None = None) -> MemoryRecord:
         """The record, which no longer holds; its text stays as history."""
-        return self._noted(record, "RETRACT", reason, source_id=source_id).change(
+        return self._noted(record, "RETRACT", reason, source=source).change(
             status="retracted", invalidated_at=self.now, valid_to=self.now, contested_by=()
         )
 
@@ -134,7 +137,7 @@ class Change:
             fields["confirmed_at"] = max(record.confirmed_at, min(source.at, self.now))
             if record.expires_at is not None:
                 fields["expires_at"] = self.expiry(candidate, topic)
-        return self._noted(record, "NOOP", reason, source_id=source.source_id).change(**fields)
+        return self._noted(record, "NOOP", reason, source=source).change(**fields)
 
     def merged(
         self, record: MemoryRecord, candidate: Candidate, topic: Topic, source: Source, reason: str
@@ -159,16 +162,24 @@ class Change:
             supersedes=(challenger.memory_id,),
             history=(entry,),
         )
-        return new, self.superseded(challenger, new, reason)
+        return new, self.superseded(challenger, new, reason).change(contests=None)
 
     def _renews(self, record: MemoryRecord, source: Source) -> bool:
         # A tool that repeats what a person said does not make it fresher.
         return source.source_type != "tool_output" or all(s.source_type == "tool_output" for s in supports(record))
 
     def _noted(
-        self, record: MemoryRecord, action: str, reason: str, *ids: str, source_id: str | None = None
+        self, record: MemoryRecord, action: str, reason: str, *ids: str, source: Source | None = None
     ) -> MemoryRecord:
-        entry = HistoryEntry(at=self.now, action=action, reason=reason, ids=ids, source_id=source_id, note=self.note)
+        entry = HistoryEntry(
+            at=self.now,
+            action=action,
+            reason=reason,
+            ids=ids,
+            source_id=None if source is None else source.source_id,
+            message_id=None if source is None else source.message_id,
+            note=self.note,
+        )
         return record.change(history=(*record.history, entry), updated_at=self.now)
 
     def link(self, record: MemoryRecord, challenger: MemoryRecord, reason: str) -> MemoryRecord:
@@ -256,7 +267,7 @@ def _contest(
 def _retract(decision: Decision, challengers: list[MemoryRecord], source: Source, change: Change) -> Applied:
     target = decision.target
     assert target is not None
-    gone = change.retracted(target, decision.reason, source.source_id)
+    gone = change.retracted(target, decision.reason, source)
     operation = Operation(action="RETRACT", memory_id=gone.memory_id, content=gone.content, reason=decision.reason)
     mine = [c for c in challengers if c.contests == target.memory_id]
     return Applied(operation, (*succession(mine, change), gone))

@@ -38,6 +38,10 @@ class Rules:
     on_usage: Callable[[Turn, str, Usage], None] = lambda turn, what, usage: None
     """Told what a judge's answer cost."""
 
+    def exclusive(self, record: MemoryRecord) -> bool:
+        """Whether the record's slot has room for one."""
+        return record.topic in self.topics and self.topics.get(record.topic).exclusive is not False
+
 
 async def consolidate(io: IO, turn: Turn, rules: Rules) -> list[Operation]:
     """The operations that this turn's candidates led to, all committed together with the turn.
@@ -63,7 +67,7 @@ async def _once(io: IO, turn: Turn, rules: Rules, asked: _Asked) -> list[Operati
     ]
     results, versions = await io.read(ops, versions=(facts, turns))
     stored = results[0]
-    if stored is not None and stored.value["status"] == "done" and stored.value["digest"] == turn.digest:
+    if stored is not None and _learnt(Turn.model_validate(stored.value), turn):
         return []
     if stored is None and turn.seq:  # it was queued, and erased while it was extracted: nothing may come back
         return []
@@ -75,7 +79,8 @@ async def _once(io: IO, turn: Turn, rules: Rules, asked: _Asked) -> list[Operati
         asked[shown] = await _judgements(io, turn, known, rules)
     judged, failed = asked[shown]
     note = "judge_failed" if failed else None
-    change = Change(owner_of(turn), now, rules.policy, counter(versions[turns], known.values()), note)
+    numbers = counter(versions[turns], known.values())
+    change = Change(owner_of(turn), now, rules.policy, numbers, note, rules.exclusive)
     written = _take_back(turn, known, change) if taught else {}
     operations = []
     for n, candidate in enumerate(turn.candidates):
@@ -139,21 +144,34 @@ async def _judgements(
     return judged, False
 
 
+def _learnt(stored: Turn, turn: Turn) -> bool:
+    if stored.digest == "":  # erased while it was extracted
+        return True
+    return stored.status == "done" and stored.digest == turn.digest and stored.heard >= len(turn.messages)
+
+
 def _take_back(turn: Turn, known: dict[str, MemoryRecord], change: Change) -> dict[str, MemoryRecord]:
     # An edited message: what only its old text taught no longer holds.
     ids = {m.id for m in turn.messages}
-    undone = undo(known.values(), lambda s: s.message_id in ids and s.source_id == turn.source_id, change)
+    undone = undo(
+        known.values(), lambda source_id, message_id: message_id in ids and source_id == turn.source_id, change
+    )
     written = {r.memory_id: r for r in undone.changed}
-    written |= {r.memory_id: change.retracted(r, "turn_edited", turn.source_id) for r in undone.gone}
+    written |= {r.memory_id: change.retracted(r, "turn_edited") for r in undone.gone}
     known |= written
     return written
 
 
 def _done(turn: Turn, operations: list[Operation]) -> Turn:
     # Texts are kept only where something rests on them.
-    messages = turn.messages if operations else ()
     return turn.change(
-        status="done", operations=tuple(operations), messages=messages, taught=(), error=None, leased_until=None
+        status="done",
+        operations=tuple(operations),
+        messages=turn.messages if operations else (),
+        heard=len(turn.messages),
+        taught=(),
+        error=None,
+        leased_until=None,
     )
 
 

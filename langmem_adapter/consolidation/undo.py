@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from langmem_adapter.consolidation.apply import Change, succession, supports
-from langmem_adapter.records import MemoryRecord, Source
+from langmem_adapter.records import HistoryEntry, MemoryRecord, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,21 +22,39 @@ class Undone:
     """All records to write: blended, restored, relinked and newly promoted ones."""
 
 
-def undo(records: Iterable[MemoryRecord], is_source: Callable[[Source], bool], change: Change) -> Undone:
-    """What the owner's records are without the sources that `is_source` names.
+Names = Callable[[str | None, str | None], bool]
+"""Whether a (source id, message id) is what is taken back."""
+
+
+def undo(records: Iterable[MemoryRecord], names: Names, change: Change) -> Undone:
+    """What the owner's records are without the sources that `names` names.
 
     `records`: all that name such a source, and all that are linked to those.
     """
+
+    def is_source(source: Source) -> bool:
+        return names(source.source_id, source.message_id)
+
     known = {r.memory_id: r for r in records}
     gone = [r for r in known.values() if any(map(is_source, r.sources)) and all(map(is_source, supports(r)))]
+    going = {r.memory_id for r in gone}
     blended = []
     for record in known.values():
         rest = tuple(s for s in record.sources if not is_source(s))
-        if len(rest) < len(record.sources) and record not in gone:
+        if len(rest) < len(record.sources) and record.memory_id not in going:
             blended.append(record.change(sources=rest, confidence=change.policy.confidence(rest)))
     after = known | {r.memory_id: r for r in blended}
     changed = {r.memory_id: r for r in blended} | unlink(after, gone, change, restore=True)
+    view = {i: r for i, r in (after | changed).items() if i not in going}
+    for record in sorted(view.values(), key=lambda r: -r.seq):  # what the source had declared over
+        if record.status == "retracted" and any(names(h.source_id, h.message_id) for h in _endings(record)):
+            view[record.memory_id] = _revived(record, view, change)
+    changed |= {i: r for i, r in view.items() if (after | changed).get(i) is not r}
     return Undone(tuple(gone), tuple(blended), tuple(changed.values()))
+
+
+def _endings(record: MemoryRecord) -> list[HistoryEntry]:
+    return [h for h in record.history if h.action == "RETRACT"][-1:]
 
 
 def unlink(
@@ -49,15 +67,44 @@ def unlink(
     """
     going = {r.memory_id: r for r in gone}
     view = {i: r for i, r in known.items() if i not in going}
+    freed: list[str] = []
     for record in sorted(going.values(), key=lambda r: -r.seq):  # newest first: chains collapse from their end
         for i, other in list(view.items()):
-            view[i] = _relinked(other, record, restore)
+            if other.superseded_by == record.memory_id and record.status == "active":
+                freed.append(i)
+            view[i] = _relinked(other, record)
+    if restore:
+        for i in sorted(freed, key=lambda i: -view[i].seq):
+            if view[i].superseded_by is None:
+                view[i] = _revived(view[i], view, change)
     for record in going.values():
         _succeed(view, record, change)
     return {i: r for i, r in view.items() if known.get(i) is not r}
 
 
-def _relinked(other: MemoryRecord, gone: MemoryRecord, restore: bool) -> MemoryRecord:
+def _revived(record: MemoryRecord, view: dict[str, MemoryRecord], change: Change) -> MemoryRecord:
+    """The record, believed again if its slot is free; else replaced by who holds it."""
+    if record.contests is not None and record.contests in view:
+        return record.change(superseded_by=None, status="contested", invalidated_at=None)
+    holder = _holder(record, view) if change.exclusive(record) else None
+    if holder is None:
+        return record.change(superseded_by=None, status="active", invalidated_at=None, valid_to=None, contests=None)
+    view[holder.memory_id] = holder.change(supersedes=(*holder.supersedes, record.memory_id))
+    return record.change(status="superseded", superseded_by=holder.memory_id)
+
+
+def _holder(record: MemoryRecord, view: Mapping[str, MemoryRecord]) -> MemoryRecord | None:
+    held = [
+        r
+        for r in view.values()
+        if r.status == "active"
+        and r.memory_id != record.memory_id
+        and (r.topic, r.slot, r.subject) == (record.topic, record.slot, record.subject)
+    ]
+    return max(held, key=lambda r: r.seq, default=None)
+
+
+def _relinked(other: MemoryRecord, gone: MemoryRecord) -> MemoryRecord:
     out = other
     if gone.memory_id in out.contested_by:
         out = out.change(contested_by=tuple(i for i in out.contested_by if i != gone.memory_id))
@@ -66,13 +113,7 @@ def _relinked(other: MemoryRecord, gone: MemoryRecord, restore: bool) -> MemoryR
         links = (*out.supersedes[:at], *gone.supersedes, *out.supersedes[at + 1 :])
         out = out.change(supersedes=tuple(dict.fromkeys(links)))
     if out.superseded_by == gone.memory_id:
-        revived = restore and gone.superseded_by is None and gone.status in ("active", "contested")
-        if not revived:
-            out = out.change(superseded_by=gone.superseded_by)
-        elif out.contests is not None:
-            out = out.change(superseded_by=None, status="contested", invalidated_at=None)
-        else:
-            out = out.change(superseded_by=None, status="active", invalidated_at=None, valid_to=None)
+        out = out.change(superseded_by=gone.superseded_by)
     return out
 
 
@@ -83,13 +124,8 @@ def _succeed(view: dict[str, MemoryRecord], gone: MemoryRecord, change: Change) 
         view[settled.memory_id] = settled.change(contests=None)
     if not open_:
         return
-    same_slot = [
-        r
-        for r in view.values()
-        if r.status == "active" and (r.topic, r.slot, r.subject) == (gone.topic, gone.slot, gone.subject)
-    ]
-    if same_slot:  # it was restored: the contest goes on against it
-        heir = max(same_slot, key=lambda r: r.seq)
+    heir = _holder(gone, view)
+    if heir is not None:  # it was restored: the contest goes on against it
         view[heir.memory_id] = heir.change(contested_by=tuple(r.memory_id for r in open_))
         view |= {r.memory_id: r.change(contests=heir.memory_id) for r in open_}
     else:

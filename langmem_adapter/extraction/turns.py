@@ -7,7 +7,7 @@ from hashlib import blake2b
 from langchain_core.messages import BaseMessage, HumanMessage
 
 from langmem_adapter.extraction.origin import message_of
-from langmem_adapter.namespaces import Reader
+from langmem_adapter.namespaces import Reader, escape
 from langmem_adapter.records import Message, SourceType, Turn
 
 
@@ -28,16 +28,16 @@ def turns_of(
     `tools`. The turn's id is that of its message, within its thread.
     """
     speaker.facts()  # every id is checked before anything is read
-    groups: list[tuple[str, list[Message]]] = []
+    groups: list[tuple[str, list[Message], bool]] = []
     for index, message in enumerate(messages[start:], start):
         said = message_of(message, index=index, session_id=speaker.session_id, people=people, user_id=speaker.user_id)
         if said.owner is not None:
-            groups.append((said.owner, [said.message]))
+            groups.append((said.owner, [said.message], message.id is None))
         elif groups and said.message.role == "tool" and said.message.name in tools:
             groups[-1][1].append(said.message)
     turns = []
-    for owner, parts in groups:
-        turn_id = parts[0].id if speaker.session_id is None else f"{speaker.session_id}/{parts[0].id}"
+    for owner, parts, anonymous in groups:
+        turn_id = parts[0].id if speaker.session_id is None else f"{escape(speaker.session_id)}/{parts[0].id}"
         turns.append(
             Turn(
                 turn_id=turn_id,
@@ -48,6 +48,7 @@ def turns_of(
                 at=at,
                 messages=tuple(parts),
                 digest=digest(parts[0].text),
+                anonymous=anonymous,
                 source_type=source_type,
                 source_id=source_id or speaker.session_id or turn_id,
             )
@@ -59,10 +60,29 @@ def news(turn: Turn, stored: Turn | None) -> Turn | None:
     """The turn if it teaches something new: None if it was learnt before; an edit names what its old text taught."""
     if stored is None:
         return turn
+    if stored.digest == "":  # erased
+        return None
     if stored.digest == turn.digest:
-        return None if stored.status == "done" else turn.change(seq=stored.seq, taught=stored.taught)
+        if stored.status == "done":  # a tool may have answered since
+            return turn.change(seq=stored.seq) if len(turn.messages) > stored.heard else None
+        return turn.change(seq=stored.seq, taught=stored.taught, attempts=stored.attempts)
     taught = (*stored.taught, *(o.memory_id for o in stored.operations if o.memory_id))
     return turn.change(seq=stored.seq, taught=tuple(dict.fromkeys(taught)))
+
+
+def said_again(turn: Turn, earlier: Sequence[Turn]) -> Turn:
+    """An anonymous turn as a new one, if its text was said before and something else since; else as it is.
+
+    The same text twice in a row is taken for one message delivered twice. `earlier`: the turns of its session.
+    """
+    base = turn.turn_id
+    same = [t for t in earlier if t.turn_id == base or t.turn_id.startswith(f"{base}#")]
+    last = max(earlier, key=lambda t: (t.seq, t.turn_id), default=None)
+    if not same or (last in same and last is not None and last.digest != ""):
+        return turn if not same else turn.change(turn_id=max(same, key=lambda t: t.seq).turn_id)
+    turn_id = f"{base}#{len(same) + 1}"
+    messages = tuple(m.change(id=f"{m.id}#{len(same) + 1}") for m in turn.messages)
+    return turn.change(turn_id=turn_id, messages=messages)
 
 
 def last_said(messages: Sequence[BaseMessage]) -> int:

@@ -57,8 +57,11 @@ class Embedder:
         return {t: self._checked([v], 1)[0] for t, v in zip(once, vectors, strict=True)}
 
     def _spread(self, texts: Sequence[str], once: Sequence[str], vectors: Sequence[Any]) -> Matrix:
+        matrix = self._checked(vectors, len(once))
+        if len(once) == len(texts):
+            return matrix
         place = {t: i for i, t in enumerate(once)}
-        return self._checked(vectors, len(once))[[place[t] for t in texts]]
+        return matrix[[place[t] for t in texts]]
 
     def _checked(self, vectors: Sequence[Any], count: int) -> Matrix:
         if len(vectors) != count:

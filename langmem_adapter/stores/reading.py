@@ -31,6 +31,11 @@ at 0.75 0.607, at 0.8 to 0.9 0.610. A better embedder than a hash deserves its q
 _ALIVE = "(expires_at IS NULL OR expires_at > ?)"
 _COLUMNS = "id, key, value, created_at, updated_at, expires_at, ttl"
 
+_IDS = 200
+
+FIRST_TRY = 16
+"""Candidates per wanted hit that a filter is tried on before it is tried on every item."""
+
 P = TypeVar("P", bound=Part)
 
 
@@ -155,9 +160,9 @@ class Snapshot:
         keep = np.concatenate(
             [s.has & self._deadlines(n).alive(s.ids, self.now) for n, s in zip(names, scored, strict=True)]
         )
-        if op.filter:
-            keep &= np.isin(ids, self._newest(names, op.namespace_prefix, condition, -1, 0))
         end = op.offset + op.limit
+        if op.filter:
+            keep = self._admitted(op, names, condition, ids, score, keep)
         top = best(score, keep, -np.inf, end)[op.offset :]
         page: list[tuple[int, float | None]] = [(int(ids[i]), max(0.0, float(score[i]))) for i in top]
         if len(page) < op.limit:
@@ -166,6 +171,31 @@ class Snapshot:
             skip = max(0, op.offset - len(known))
             page += [(i, None) for i in rest[skip : skip + op.limit - len(page)]]
         return page
+
+    def _admitted(
+        self,
+        op: SearchOp,
+        names: Sequence[Name],
+        condition: tuple[str, list[Any]],
+        ids: Ids,
+        score: Floats,
+        keep: Bools,
+    ) -> Bools:
+        """Which of the kept items meet the condition: all of them, or at least the best that fill the page.
+
+        A filter may have to read each item, so the best are tried first.
+        """
+        end, kept = op.offset + op.limit, np.count_nonzero(keep)
+        tries = FIRST_TRY * end
+        while 4 * tries < kept:
+            top = best(score, keep, -np.inf, tries)
+            sql = f"SELECT id FROM memory_items WHERE id IN (SELECT value FROM json_each(?)) AND {condition[0]}"
+            rows = self.conn.execute(sql, (str(ids[top].tolist()), *condition[1]))
+            met = np.isin(ids, [i for (i,) in rows])
+            if np.count_nonzero(met) >= end:
+                return met
+            tries *= 8
+        return keep & np.isin(ids, self._newest(names, op.namespace_prefix, condition, -1, 0))
 
     def _newest(
         self, names: Sequence[Name], prefix: Sequence[str], condition: tuple[str, list[Any]], limit: int, offset: int
@@ -187,11 +217,27 @@ class Snapshot:
     def _items(
         self, page: Sequence[tuple[int, float | None]], names: Sequence[Name], refresh: bool
     ) -> list[SearchItem]:
+        if not page:
+            return []
         paths = {n.id: namespace(n.path) for n in names}
-        return [self._item(i, paths.get(i >> NAMESPACE_SHIFT), score, refresh) for i, score in page]
+        rows = self._rows([i for i, _ in page])
+        return [self._item(i, rows.get(i), paths.get(i >> NAMESPACE_SHIFT), score, refresh) for i, score in page]
 
-    def _item(self, id: int, where: Namespace | None, score: float | None, refresh: bool) -> SearchItem:
-        row = self.conn.execute(f"SELECT {_COLUMNS} FROM memory_items WHERE id = ?", (id,)).fetchone()
+    def _rows(self, ids: Sequence[int]) -> dict[int, Sequence[Any]]:
+        """The rows there are, by id."""
+        found: dict[int, Sequence[Any]] = {}
+        for start in range(0, len(ids), _IDS):
+            some = ids[start : start + _IDS]
+            # Few different statements, so that SQLite compiles them once.
+            size = next(n for n in (1, 5, 10, 20, _IDS) if n >= len(some))
+            sql = f"SELECT {_COLUMNS} FROM memory_items WHERE id IN ({', '.join('?' * size)})"
+            for row in self.conn.execute(sql, (*some, *[None] * (size - len(some)))):
+                found[row[0]] = row
+        return found
+
+    def _item(
+        self, id: int, row: Sequence[Any] | None, where: Namespace | None, score: float | None, refresh: bool
+    ) -> SearchItem:
         if row is None or where is None:
             raise self._corrupt(f"item {id} is in an index but not in its table")
         return SearchItem(where, *self._read(row, refresh), score)

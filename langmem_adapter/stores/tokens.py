@@ -147,6 +147,8 @@ def _hash(word: str, language: str) -> int | None:
     if language in _SPEAKS.get(word, ()):
         return None
     word = word.removesuffix("'s")
+    if language == "english" and "0" <= word[-1:] <= "9":
+        return crc32(word.encode())  # the stemmer would leave it as it is, slowly: every number is a new word
     if not word.isascii():
         language = next((name for script, name in _SCRIPTS if script.search(word)), language)
         word = unicodedata.normalize("NFC", _STRIPPED_MARKS.sub("", unicodedata.normalize("NFD", word)))

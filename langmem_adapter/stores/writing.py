@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from langgraph.store.base import PutOp, get_text_at_path, tokenize_path
 
@@ -157,8 +157,9 @@ def _write_one(
         row = (cursor.lastrowid, 0, 0, 1, 0)
     id, version, stamp, seq, latest = row
     batch = _Batch(conn, id, seq, latest, embedder, now)
+    stored = _stored(conn, id, [p.key for p in group])
     for p in group:
-        batch.add(p)
+        batch.add(p, stored.get(p.key))
     if not batch.changes:
         return None
     batch.flush()
@@ -169,6 +170,30 @@ def _write_one(
     )
     batch.written = Written(id, stamp, stamp + count, batch.changes)
     return batch
+
+
+_Old = tuple[int, int, int | None, str]
+_COLUMNS = "id, created_at, expires_at, value"
+_KEYS = 100
+
+
+def _stored(conn: sqlite3.Connection, namespace: int, keys: Sequence[str]) -> dict[str, _Old]:
+    """Id, created_at, expires_at and value of the items there are, by key."""
+    found: dict[str, _Old] = {}
+    if len(keys) < 8:
+        sql = f"SELECT {_COLUMNS} FROM memory_items WHERE namespace = ? AND key = ?"
+        for key in keys:
+            row = conn.execute(sql, (namespace, key)).fetchone()
+            if row is not None:
+                found[key] = row
+        return found
+    # Always as many parameters: the statement is compiled once.
+    sql = f"SELECT key, {_COLUMNS} FROM memory_items WHERE namespace = ? AND key IN ({', '.join('?' * _KEYS)})"
+    for start in range(0, len(keys), _KEYS):
+        some = keys[start : start + _KEYS]
+        for key, *row in conn.execute(sql, (namespace, *some, *[None] * (_KEYS - len(some)))):
+            found[key] = cast(_Old, tuple(row))
+    return found
 
 
 class _Batch:
@@ -193,10 +218,8 @@ class _Batch:
         self._gone: list[tuple[int]] = []
         self._vectorless: list[tuple[int]] = []
 
-    def add(self, p: Prepared) -> None:
-        """Note one put or delete."""
-        sql = "SELECT id, created_at, expires_at, value FROM memory_items WHERE namespace = ? AND key = ?"
-        old = self._conn.execute(sql, (self.namespace, p.key)).fetchone()
+    def add(self, p: Prepared, old: "_Old | None") -> None:
+        """Note one put or delete; `old` is what is stored under its key."""
         if old is not None and not self.removed:
             self.removed = loses_text(old[3], p.value or "")
         if p.value is None:

@@ -1,0 +1,220 @@
+"""Saying a thing again, taking things back, other people, the application's facts: kinds of faults found by others."""
+
+from datetime import timedelta
+
+import pytest
+from langchain_core.messages import HumanMessage, ToolMessage
+from support import Clock, Scripted, fact
+
+from langmem_adapter.errors import InvalidInput, MemoryNotFound, MissingUser
+from langmem_adapter.memory import Memory
+
+
+def active(memory: Memory, user_id: str = "u") -> list[str]:
+    return [r.content for r in memory.get_all(user_id=user_id)]
+
+
+class TestSayingItAgain:
+    @pytest.mark.parametrize("session_id", [None, "s"])
+    def test_going_back_to_what_was_said_before_is_news(self, memory, session_id):
+        for text in ("I live in Rome.", "I moved to Bonn.", "I live in Rome."):
+            memory.add(text, user_id="u", session_id=session_id)
+        assert active(memory) == ["The user lives in Rome."]
+
+    def test_so_is_taking_back_that_it_ended(self, memory):
+        for text in ("I'm vegan.", "I'm not vegan anymore.", "I'm vegan."):
+            memory.add(text, user_id="u", session_id="s")
+        assert active(memory) == ["The user follows a vegan diet."]
+
+    def test_restating_the_incumbent_in_the_same_session_settles_a_contest(self, memory):
+        memory.add("I'm a vegetarian.", user_id="u", session_id="s")
+        memory.add("I eat meat again.", user_id="u", session_id="s", source_type="user_implicit")
+        assert len(memory.get_all(user_id="u", status="contested")) == 1
+        [op] = memory.add("I'm a vegetarian.", user_id="u", session_id="s")
+        assert op.reason == "settled_for_incumbent"
+
+    def test_twice_in_a_row_is_one_message(self, memory):
+        first = memory.add("I live in Rome.", user_id="u")
+        assert len(first) == 1
+        assert [memory.add("I live in Rome.", user_id="u") for _ in range(4)] == [[]] * 4
+        assert len(memory.get_all(user_id="u")[0].sources) == 1
+
+    def test_what_was_forgotten_may_be_said_again_but_is_not_redelivered(self, memory):
+        told = HumanMessage("I live in Rome.", id="h1")
+        memory.add(told, user_id="u", session_id="s")
+        memory.forget_source("s", user_id="u")
+        assert memory.add(told, user_id="u", session_id="s") == []
+        assert [o.action for o in memory.add("I live in Rome.", user_id="u", session_id="s")] == ["CREATE"]
+        assert "Rome" not in str(memory.store.get(("memories", "default", "user", "u", "turns"), "s/h1").value)
+
+
+class TestTakingBack:
+    def fasting(self, make) -> tuple[Memory, Clock]:
+        clock = Clock()
+        memory = make(clock=clock)
+        ends = (clock.now + timedelta(days=2)).isoformat()
+        for content, value, source, more in (
+            ("The user is vegetarian.", "vegetarian", "a", {}),
+            ("The user is fasting.", "fasting", "b", {"expires_at": ends}),
+            ("The user eats meat.", "meat", "c", {}),
+        ):
+            memory.add_fact(content, user_id="u", topic="diet", value=value, source_id=source, **more)
+            clock.forward(days=5)
+        return memory, clock
+
+    def test_what_comes_back_does_not_share_an_exclusive_slot(self, make):
+        memory, _ = self.fasting(make)
+        memory.forget_source("b", user_id="u")
+        assert active(memory) == ["The user eats meat."]
+        old = next(r for r in memory.get_all(user_id="u", status="all") if r.value == "vegetarian")
+        assert old.superseded_by == memory.get_all(user_id="u")[0].memory_id
+
+    def test_nor_does_it_double_a_by_slot_fact(self, memory):
+        for s, text in (("s1", "I use Vim."), ("s2", "I switched from Vim to Emacs."), ("s3", "I use Vim.")):
+            memory.add(text, user_id="u", session_id=s)
+        memory.forget_source("s2", user_id="u")
+        assert len(memory.get_all(user_id="u", topic="preference/tool")) == 1
+
+    def test_forgetting_who_ended_a_fact_brings_it_back(self, memory):
+        memory.add("I'm vegan.", user_id="u", session_id="s1")
+        memory.add("I'm no longer vegan.", user_id="u", session_id="s2")
+        memory.forget_source("s2", user_id="u")
+        assert active(memory) == ["The user follows a vegan diet."]
+
+    def test_so_does_editing_the_message_that_ended_it(self, memory):
+        memory.add(HumanMessage("I'm vegan.", id="h1"), user_id="u", session_id="s")
+        memory.add(HumanMessage("I'm no longer vegan.", id="h2"), user_id="u", session_id="s")
+        memory.add(HumanMessage("It's raining.", id="h2"), user_id="u", session_id="s")
+        assert active(memory) == ["The user follows a vegan diet."]
+
+    def contested(self, memory: Memory) -> tuple[str, str]:
+        memory.add("I'm a vegetarian.", user_id="u", session_id="s1")
+        [op] = memory.add("I eat meat again.", user_id="u", session_id="s2", source_type="user_implicit")
+        return op.target_id, op.memory_id
+
+    def test_after_an_incumbent_is_erased_nothing_points_at_it(self, memory):
+        incumbent, _ = self.contested(memory)
+        memory.delete(incumbent, user_id="u")
+        assert incumbent not in str([r.model_dump_json() for r in memory.get_all(user_id="u", status="all")])
+
+    @pytest.mark.parametrize("previous", ["stay", "restore"])
+    def test_erasing_a_promoted_challenger_erases_its_words_everywhere(self, memory, previous):
+        incumbent, _ = self.contested(memory)
+        memory.delete(incumbent, user_id="u")
+        [heir] = memory.get_all(user_id="u")
+        memory.delete(heir.memory_id, user_id="u", previous=previous)
+        assert memory.get_all(user_id="u", status="all") == []
+        assert "meat" not in str([i.value for i in memory.store.search(("memories",), limit=100)])
+
+
+class TestTime:
+    def test_valid_at_finds_what_held_then_also_if_it_was_replaced_or_ended(self, make):
+        clock = Clock()
+        memory = make(clock=clock)
+        memory.add("I live in Rome.", user_id="u", session_id="s1")
+        memory.add("I'm vegan.", user_id="u", session_id="s1")
+        then = clock.now + timedelta(days=1)
+        clock.forward(days=10)
+        memory.add("I live in Bonn.", user_id="u", session_id="s2")
+        memory.add("I'm no longer vegan.", user_id="u", session_id="s2")
+        clock.forward(days=10)
+        held = {h.record.content for h in memory.search("", user_id="u", valid_at=then)}
+        assert held == {"The user lives in Rome.", "The user follows a vegan diet."}
+        assert [h.record.content for h in memory.search("", user_id="u", valid_at=clock.now)] == [
+            "The user lives in Bonn."
+        ]
+
+
+class TestPeople:
+    def test_whoever_speaks_is_recalled_for(self, make):
+        memory = make(people={"Ada": "ada", "Bob": "bob"})
+        memory.add("I live in Rome.", user_id="ada", session_id="a")
+        memory.add("I live in Oslo.", user_id="bob", session_id="b")
+        found = memory.recall([HumanMessage("Where do I live?", name="Bob", id="h")], user_id="ada", session_id="group")
+        block = memory.recall_block(found, session_id="group")
+        assert "Oslo" in block.text
+        assert "Rome" not in block.text
+
+
+class TestTools:
+    def test_a_tool_that_answers_late_is_still_heard(self, make):
+        zone = fact("The user's timezone is Europe/Riga.", value="Europe/Riga", excerpt="Europe/Riga")
+        memory = make(extractor=Scripted({"timezone: Europe/Riga": [zone]}), tool_sources="crm")
+        asked = HumanMessage("When am I free?", id="h1")
+        memory.recall([asked], user_id="u", session_id="A")
+        memory.recall([HumanMessage("Hi.", id="h2")], user_id="u", session_id="B")  # learns what A left
+        answer = ToolMessage("timezone: Europe/Riga", tool_call_id="1", name="crm", id="t1")
+        memory.remember([asked, answer], user_id="u", session_id="A")
+        assert active(memory) == ["The user's timezone is Europe/Riga."]
+        assert memory.remember([asked, answer], user_id="u", session_id="A") == []
+
+
+class TestApplication:
+    def test_its_facts_are_corrected_and_erased_by_an_administrator_only(self, memory):
+        op = memory.add_fact("Support is closed on Mondays.", scope="app", source_id="admin")
+        with pytest.raises(MemoryNotFound):
+            memory.update(op.memory_id, user_id="u", content="Support never closes.")
+        corrected = memory.update(op.memory_id, scope="app", content="Support is closed on Sundays.")
+        assert [h.record.content for h in memory.search("support", user_id="u")] == ["Support is closed on Sundays."]
+        assert memory.delete(corrected.memory_id, scope="app", previous="restore") == 1
+        assert [h.record.content for h in memory.search("support", user_id="u")] == ["Support is closed on Mondays."]
+        assert len(memory.forget_source("admin", scope="app").erased) == 1
+        assert memory.search("support", user_id="u") == []
+
+    def test_no_user_id_does_not_mean_the_application(self, memory):
+        op = memory.add_fact("Support is closed.", scope="app", source_id="admin")
+        for call in (
+            lambda: memory.delete(op.memory_id, user_id=None),
+            lambda: memory.update(op.memory_id, content="x"),
+            lambda: memory.forget_source("admin"),
+            lambda: memory.search("support", user_id=None),
+            lambda: memory.get(op.memory_id, user_id=None),
+        ):
+            with pytest.raises(MissingUser):
+                call()
+        with pytest.raises(InvalidInput, match="belongs to no user"):
+            memory.delete(op.memory_id, user_id="u", scope="app")
+
+
+class TestArguments:
+    def test_one_string_is_a_list_of_one(self, memory):
+        memory.add("I'm vegan.", user_id="u")
+        assert len(memory.search("", user_id="u", topics="diet")) == 1
+        assert len(memory.search("", user_id="u", kinds="fact")) == 1
+
+    def test_a_topic_includes_what_lies_below_it(self, memory):
+        memory.add("I'm allergic to peanuts.", user_id="u")
+        assert len(memory.get_all(user_id="u", topic="diet")) == 1
+
+    @pytest.mark.parametrize(
+        "call",
+        [
+            lambda m: m.get_all(user_id="u", status="foo"),
+            lambda m: m.get_all(user_id="u", topic="foo"),
+            lambda m: m.search("x", user_id="u", floor=float("nan")),
+            lambda m: m.search("x", user_id="u", floor="a"),
+            lambda m: m.search("x", user_id="u", weights=(1, 2, 3)),
+            lambda m: m.search("x", user_id="u", topics=[1]),
+            lambda m: m.add("x", user_id="u", source_id=5),
+            lambda m: m.add("x", user_id="u", source_id=" "),
+            lambda m: m.add("x", user_id="u", at="0001-01-01T00:00:00+14:00"),
+            lambda m: m.add_fact("x", user_id="u", source_id="s", source_type=None),
+            lambda m: m.add_fact("x", user_id="u", source_id="s", source_type=[]),
+            lambda m: m.add_fact("x", user_id="u"),
+            lambda m: m.delete(None, user_id="u"),
+            lambda m: m.delete(5, user_id="u"),
+            lambda m: Memory(5),
+        ],
+    )
+    def test_what_cannot_be_used_is_one_kind_of_error(self, memory, call):
+        with pytest.raises(InvalidInput):
+            call(memory)
+
+
+def test_what_a_listener_does_wrong_undoes_nothing(make):
+    def listener(name: str, data: object) -> None:
+        raise RuntimeError("listener")
+
+    memory = make(on_event=listener)
+    assert [o.action for o in memory.add("I'm vegan.", user_id="u")] == ["CREATE"]
+    assert active(memory) == ["The user follows a vegan diet."]
