@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test check lint types clean
+.PHONY: help demo test check lint types bench clean
 
 help:
 	@echo "make demo   run the travel concierge"
 	@echo "make test   run the tests"
 	@echo "make check  ruff, mypy --strict and the tests: what CI runs"
+	@echo "make bench  our store and a turn against LangGraph's stores, Chroma and langmem"
 
 # Reinstalled only when pyproject.toml changed.
 $(STAMP): pyproject.toml
@@ -31,6 +32,13 @@ types: $(STAMP)
 	@$(BIN)/mypy
 
 check: lint types test
+
+# SqliteStore loads an extension, which not every build of Python can.
+bench: $(STAMP)
+	@$(BIN)/python -c 'import sqlite3; sqlite3.Connection.enable_load_extension' 2>/dev/null \
+		|| $(BIN)/pip install --quiet --disable-pip-version-check pysqlite3-binary
+	@$(BIN)/python benchmarks/store.py
+	@$(BIN)/python benchmarks/turn.py
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache
