@@ -46,9 +46,9 @@ async def _forget_once(io: IO, reader: Reader, source_id: str, rules: Rules) -> 
     turns = await _turns_of(io, reader, source_id)
     summaries = await _summaries(io, reader, {source_id})
     puts += [*turns, *summaries]
-    if puts:
-        await io.commit(puts, expect=versions)
+    files = await _erased(io, puts, versions)
     places = (
+        files,
         Place(name="records", state="done", count=len(erased)),
         Place(name="turns", state="done", count=len(turns)),
         Place(name="summaries", state="done", count=len(summaries)),
@@ -66,8 +66,8 @@ async def _forget_once(io: IO, reader: Reader, source_id: str, rules: Rules) -> 
     )
 
 
-async def delete(io: IO, reader: Reader, ids: Sequence[str], previous: Previous, rules: Rules) -> int:
-    """How many records were erased: all of these, or (MemoryNotFound) none.
+async def delete(io: IO, reader: Reader, ids: Sequence[str], previous: Previous, rules: Rules) -> tuple[int, Place]:
+    """How many records were erased — all of these, or (MemoryNotFound) none — and what became of their bytes.
 
     `previous`: what becomes of the record that an erased one had replaced. "stay": it stays history; "restore": it
     is active again if the slot is free; "refuse": InvalidInput if there is one.
@@ -75,7 +75,9 @@ async def delete(io: IO, reader: Reader, ids: Sequence[str], previous: Previous,
     return await retried(io, lambda: _delete_once(io, reader, tuple(dict.fromkeys(ids)), previous, rules))
 
 
-async def _delete_once(io: IO, reader: Reader, ids: tuple[str, ...], previous: Previous, rules: Rules) -> int:
+async def _delete_once(
+    io: IO, reader: Reader, ids: tuple[str, ...], previous: Previous, rules: Rules
+) -> tuple[int, Place]:
     spaces, versions = await _spaces(io, reader.root)
     left = set(ids)
     puts: list[PutOp] = []
@@ -99,8 +101,7 @@ async def _delete_once(io: IO, reader: Reader, ids: tuple[str, ...], previous: P
         raise MemoryNotFound(f"no memory {sorted(left)[0]!r} for user {reader.user_id!r}; nothing was deleted")
     puts += await _scrubbed_turns(io, reader, erased)
     puts += await _summaries(io, reader, sessions)  # they may tell what was deleted
-    await io.commit(puts, expect=versions)
-    return len(ids)
+    return len(ids), await _erased(io, puts, versions)
 
 
 def _with_twins(named: Sequence[MemoryRecord], known: Mapping[str, MemoryRecord]) -> list[MemoryRecord]:
@@ -111,17 +112,24 @@ def _with_twins(named: Sequence[MemoryRecord], known: Mapping[str, MemoryRecord]
     return list({r.memory_id: r for r in [*named, *twins]}.values())
 
 
-async def delete_all(io: IO, reader: Reader) -> int:
-    """How many records were erased; turns and everything else below the user go too."""
+async def delete_all(io: IO, reader: Reader) -> tuple[int, Place]:
+    """How many records were erased, and what became of the bytes; turns and all else below the user go too."""
     return await retried(io, lambda: _delete_all_once(io, reader))
 
 
-async def _delete_all_once(io: IO, reader: Reader) -> int:
+async def _delete_all_once(io: IO, reader: Reader) -> tuple[int, Place]:
     _, versions = await _spaces(io, reader.root)
     items = await items_under(io, reader.root)
-    if items:
-        await io.commit([PutOp(i.namespace, i.key, None) for i in items], expect=versions)
-    return sum(i.namespace[-1] == "facts" for i in items)
+    files = await _erased(io, [PutOp(i.namespace, i.key, None) for i in items], versions)
+    return sum(i.namespace[-1] == "facts" for i in items), files
+
+
+async def _erased(io: IO, puts: Sequence[PutOp], versions: Mapping[Namespace, int]) -> Place:
+    """The commit of an erasure, and what became of the old bytes."""
+    if not puts:
+        return Place(name="files", state="done")
+    done = await io.erase_with(puts, expect=versions)
+    return Place(name="files", state=done.state, count=len(puts), note=done.note)
 
 
 async def _spaces(io: IO, root: Namespace) -> tuple[list[Namespace], dict[Namespace, int]]:

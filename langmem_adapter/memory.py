@@ -44,6 +44,7 @@ from langmem_adapter.records import (
     HistoryEntry,
     MemoryRecord,
     Operation,
+    Place,
     Recalled,
     Receipt,
     Recollection,
@@ -462,14 +463,14 @@ class Memory:
         if previous not in ("stay", "restore", "refuse"):
             raise InvalidInput(f"previous must be 'stay', 'restore' or 'refuse', got {previous!r}")
         owner = arguments.owner(user_id, app_name, scope)
-        return await forgetting.delete(io, owner, ids, previous, self._rules)
+        return self._gone(*await forgetting.delete(io, owner, ids, previous, self._rules))
 
     async def _delete_all(self, io: IO, *, user_id: str, app_name: str = "default") -> int:
         """Erase everything of one user: memories of every scope and status, turns; how many memories.
 
         An empty or blank id raises MissingUser; `%` and `*` are ids like any other.
         """
-        return await forgetting.delete_all(io, Reader(user_id, app_name))
+        return self._gone(*await forgetting.delete_all(io, Reader(user_id, app_name)))
 
     async def _forget_source(
         self,
@@ -676,6 +677,11 @@ class Memory:
         """Log what went wrong (names and ids, never a memory's text) and tell `on_event`."""
         logger.warning("%s %s", event, data)
         self._tell(event, data)
+
+    def _gone(self, count: int, files: Place) -> int:
+        if files.state == "pending":  # an erasure that is not finished must be loud
+            self.report("erasure_pending", note=files.note)
+        return count
 
     def _tell(self, event: str, data: dict[str, Any]) -> None:
         if self._on_event is None:

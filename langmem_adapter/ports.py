@@ -40,6 +40,12 @@ class ConditionalStore(Protocol):
     def commit(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int]) -> None:
         """All puts, or Conflict and none, if a namespace is no longer at the version expected."""
 
+    def erase_with(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int]) -> Any:
+        """`commit`, and then see to it that the old bytes are gone; what became of them (`stores.base.Erased`)."""
+
+    async def aerase_with(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int]) -> Any:
+        """`erase_with`, without blocking the event loop."""
+
     async def aread(
         self, ops: Sequence[Any], *, versions: Sequence[Namespace] = ()
     ) -> tuple[list[Any], dict[Namespace, int]]:
@@ -59,6 +65,9 @@ class IO(Protocol):
 
     async def commit(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int]) -> None:
         """Apply all puts, or raise Conflict having applied none."""
+
+    async def erase_with(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int]) -> Any:
+        """`commit`, and then see to it that the old bytes are gone; what became of them (`stores.base.Erased`)."""
 
     async def ask(self, ask: Ask[Q, A], question: Q) -> A:
         """One answer."""
@@ -92,6 +101,9 @@ class SyncPort:
     async def commit(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int]) -> None:
         self._store.commit(puts, expect=expect)
 
+    async def erase_with(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int]) -> Any:
+        return self._store.erase_with(puts, expect=expect)
+
     async def ask(self, ask: Ask[Q, A], question: Q) -> A:
         return ask.sync(question)
 
@@ -115,6 +127,9 @@ class AsyncPort:
 
     async def commit(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int]) -> None:
         await self._store.acommit(puts, expect=expect)
+
+    async def erase_with(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int]) -> Any:
+        return await self._store.aerase_with(puts, expect=expect)
 
     async def ask(self, ask: Ask[Q, A], question: Q) -> A:
         if ask.native is not None:

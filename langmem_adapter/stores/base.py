@@ -54,6 +54,13 @@ class Guarantees(Frozen):
     """`verified`: bytes are searched for and gone. `deleted`: the store was asked to delete."""
 
 
+class Erased(Frozen):
+    """Whether the bytes of what a commit deleted or overwrote are gone from the store's files."""
+
+    state: Literal["done", "pending", "out_of_reach"]
+    note: str = ""
+
+
 class MemoryStore(BaseStore, abc.ABC):
     """A LangGraph store with what consolidation needs on top."""
 
@@ -76,6 +83,16 @@ class MemoryStore(BaseStore, abc.ABC):
     def commit(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int]) -> None:
         """Apply all puts in one transaction; Conflict, and nothing applied, unless every namespace in `expect` still
         has that version."""
+
+    def erase_with(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int]) -> Erased:
+        """`commit`, and then make sure that no byte of what it deleted or overwrote is left in the store's files."""
+        self.commit(puts, expect=expect)
+        return Erased(state="pending", note="deleted; call the store's erase() to clear its files")
+
+    async def aerase_with(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int]) -> Erased:
+        """`erase_with` without blocking the event loop."""
+        await self.acommit(puts, expect=expect)
+        return Erased(state="pending", note="deleted; call the store's erase() to clear its files")
 
     @abc.abstractmethod
     async def aread(

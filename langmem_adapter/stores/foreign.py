@@ -20,7 +20,7 @@ from langmem_adapter.errors import Conflict
 from langmem_adapter.namespaces import Namespace
 from langmem_adapter.ports import run
 from langmem_adapter.scoring import Columns, Floats, as_parts, best, blend
-from langmem_adapter.stores.base import Guarantees, Ranked, RankOp
+from langmem_adapter.stores.base import Erased, Guarantees, Ranked, RankOp
 
 PAGE = 1_000
 MAX_QUERY_HITS = 100_000
@@ -44,6 +44,9 @@ def _apart(puts: Sequence[PutOp]) -> list[list[PutOp]]:
         parts[-1].append(put)
         texts.add(text)
     return parts
+
+
+_ASKED = Erased(state="out_of_reach", note="the store was asked to delete; its files and backups are its own")
 
 
 class _Versions:
@@ -93,6 +96,16 @@ class ForeignStore:
     async def acommit(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int]) -> None:
         """See `MemoryStore.acommit`."""
         await self._commit(self.store.abatch, puts, expect)
+
+    def erase_with(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int]) -> Erased:
+        """See `MemoryStore.erase_with`; what becomes of the bytes is the store's own affair."""
+        self.commit(puts, expect=expect)
+        return _ASKED
+
+    async def aerase_with(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int]) -> Erased:
+        """See `MemoryStore.aerase_with`."""
+        await self.acommit(puts, expect=expect)
+        return _ASKED
 
     async def _batch(self, ops: Sequence[Any]) -> list[Any]:
         return self.store.batch(ops)

@@ -15,7 +15,7 @@ from langmem_adapter.errors import EmbedderMismatch, InvalidInput
 from langmem_adapter.namespaces import Namespace
 from langmem_adapter.stores import embedder as embedders
 from langmem_adapter.stores import erasure, keeping, reindexing, schema, writing
-from langmem_adapter.stores.base import Guarantees, MemoryStore, Mode, RankOp
+from langmem_adapter.stores.base import Erased, Guarantees, MemoryStore, Mode, RankOp
 from langmem_adapter.stores.connections import Connections
 from langmem_adapter.stores.embedder import Embedder
 from langmem_adapter.stores.erasure import Erasure
@@ -357,6 +357,26 @@ class SqliteMemoryStore(MemoryStore):
         """`erase` without blocking the event loop."""
         return await self._keepers.run(lambda: self.erase(namespace_prefix, keys, wait=wait))
 
+    def erase_with(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int], wait: float = 5.0) -> Erased:
+        """See `MemoryStore.erase_with`: the files are searched for the old values of what the puts touch."""
+        pieces: set[bytes] = set()
+        lingering = False
+        with self._connections.writing() as conn:
+            schema.set_meta(conn, "erasing", "1")  # until verified, also if this process dies
+            for namespace, keys in _keys_by_namespace(puts).items():
+                deletes, found = erasure.erase(conn, namespace, keys)
+                pieces |= found
+                lingering |= bool(deletes) and erasure.lingering(conn, namespace)
+        self.commit(puts, expect=expect)
+        self._unverified |= pieces
+        self._rebuild_due |= lingering
+        done = self._verify(len(puts), wait)
+        return Erased(state=done.state, note=done.reason or f"{done.bytes_searched} bytes searched")
+
+    async def aerase_with(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int]) -> Erased:
+        """See `MemoryStore.aerase_with`."""
+        return await self._keepers.run(lambda: self.erase_with(puts, expect=expect))
+
     def finish_erasure(self, *, wait: float = 5.0) -> Erasure:
         """Try again to verify erasures that are pending.
 
@@ -572,3 +592,10 @@ def _read_index(index: IndexConfig | None) -> tuple[Embedder | None, tuple[str, 
     if distance != "cosine":
         raise InvalidInput(f"index['distance_type'] must be 'cosine', got {distance!r}")
     return Embedder(index.get("embed"), index.get("dims")), fields
+
+
+def _keys_by_namespace(puts: Sequence[PutOp]) -> dict[Namespace, list[str]]:
+    found: dict[Namespace, list[str]] = {}
+    for put in puts:
+        found.setdefault(tuple(put.namespace), []).append(put.key)
+    return found

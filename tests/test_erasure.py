@@ -1,0 +1,104 @@
+"""No byte of what was erased is left in the files of the SQLite store: every path of deletion, with a control."""
+
+import base64
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from langchain_core.messages import HumanMessage
+
+from langmem_adapter import HashEmbeddings, Memory
+
+SECRET = "XylofonDüne"
+SENTENCE = f"I love {SECRET} soup."
+
+
+def forms(text: str) -> dict[str, bytes]:
+    """The ways in which a text may lie in a file."""
+    escaped = json.dumps(text)[1:-1]
+    found = {"utf-8": text.encode(), "utf-16": text.encode("utf-16-le"), "escaped": escaped.encode()}
+    for shift in range(3):  # base64 of a longer text depends on where it begins
+        found[f"base64 {shift}"] = base64.b64encode(b"x" * shift + text.encode())[4:-4]
+    return found
+
+
+def vectors(memory: Memory) -> list[bytes]:
+    """The float32 bytes of the vectors of all that was learnt."""
+    embed = HashEmbeddings()
+    contents = [r.content for r in memory.get_all(user_id="u", status="all")]
+    return [np.array(embed.embed_query(c), dtype=np.float32).tobytes() for c in contents if SECRET in c]
+
+
+def found_in(folder: Path, pieces: dict[str, bytes]) -> list[tuple[str, str]]:
+    files = {p.name: p.read_bytes() for p in folder.iterdir() if p.is_file()}
+    return [(name, form) for name, data in files.items() for form, piece in pieces.items() if piece in data]
+
+
+def teach(memory: Memory) -> None:
+    for i in range(40):  # neighbours, so that pages are moved about
+        memory.add_fact(f"The user owns object number {i}.", user_id="u", source_id=f"crm{i}")
+    memory.add(HumanMessage(SENTENCE, id="h1"), user_id="u", session_id="s")
+    memory.add(HumanMessage(f"I hate {SECRET} soup.", id="h2"), user_id="u", session_id="s")
+    memory.end_session([HumanMessage(SENTENCE, id="h1")], user_id="u", session_id="s")
+    for i in range(40, 80):
+        memory.add_fact(f"The user owns object number {i}.", user_id="u", source_id=f"crm{i}")
+
+
+def secret_ids(memory: Memory) -> list[str]:
+    return [r.memory_id for r in memory.get_all(user_id="u", status="all") if SECRET in r.content]
+
+
+PATHS: dict[str, Callable[[Memory], object]] = {
+    "delete": lambda m: m.delete(secret_ids(m), user_id="u"),
+    "delete_restore": lambda m: m.delete(secret_ids(m), user_id="u", previous="restore"),
+    "forget_source": lambda m: m.forget_source("s", user_id="u"),
+    "delete_all": lambda m: m.delete_all(user_id="u"),
+}
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_no_byte_is_left(path, tmp_path):
+    events: list[str] = []
+    with Memory(tmp_path / "memory.db", on_event=lambda name, data: events.append(name)) as memory:
+        teach(memory)
+        pieces = forms(SECRET) | {f"vector {i}": v for i, v in enumerate(vectors(memory))}
+        there = {form for _, form in found_in(tmp_path, pieces)}
+        assert "utf-8" in there  # the scan finds what is there
+        assert "vector 0" in there
+        PATHS[path](memory)
+        assert found_in(tmp_path, pieces) == []
+        assert "erasure_pending" not in events
+        if path != "delete_all":
+            assert len(memory.get_all(user_id="u")) == 80
+    assert found_in(tmp_path, pieces) == []
+
+
+def test_the_receipt_says_that_the_files_were_searched(tmp_path):
+    with Memory(tmp_path / "memory.db") as memory:
+        teach(memory)
+        places = {p.name: p for p in memory.forget_source("s", user_id="u").places}
+        assert places["files"].state == "done"
+        assert "bytes searched" in places["files"].note
+
+
+def test_an_open_reader_makes_it_pending_and_loud(tmp_path):
+    import sqlite3
+
+    events: list[str] = []
+    with Memory(tmp_path / "memory.db", on_event=lambda name, data: events.append(name)) as memory:
+        teach(memory)
+        reader = sqlite3.connect(tmp_path / "memory.db")
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM memory_items").fetchone()
+        memory.store.erase_with = _impatient(memory.store.erase_with)  # five seconds are long for a test
+        memory.delete(secret_ids(memory), user_id="u")
+        assert "erasure_pending" in events
+        reader.close()
+        assert memory.store.finish_erasure().state == "done"
+        assert found_in(tmp_path, forms(SECRET)) == []
+
+
+def _impatient(erase_with):
+    return lambda puts, expect: erase_with(puts, expect=expect, wait=0.2)
