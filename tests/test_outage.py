@@ -1,0 +1,139 @@
+"""A graph whose database server dies: it goes on answering, and what was acknowledged is there afterwards."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.graph import END, START, StateGraph
+from stores.postgres_server import URL, Server, server
+from support import config
+
+from langmem_adapter.embeddings import HashEmbeddings
+from langmem_adapter.langgraph import MemoryState, prompt_with_memories, recall_node, remember_node
+from langmem_adapter.memory import Memory
+from langmem_adapter.namespaces import namespace
+from langmem_adapter.records import Turn
+from langmem_adapter.stores.postgres import PostgresMemoryStore
+
+PATIENCE = 4.0
+"""Seconds; a turn that takes longer while the server is away counts as hanging."""
+
+pytestmark = pytest.mark.skipif(URL is not None, reason="kills a server, so it must be its own")
+
+
+@pytest.fixture
+def mortal() -> Iterator[Server]:
+    with server() as running:
+        yield running
+
+
+class Concierge:
+    """A graph on PostgreSQL that notes what it was told and what each model call was given."""
+
+    def __init__(self, url: str) -> None:
+        index: Any = {"dims": 256, "embed": HashEmbeddings(), "fields": ["content"]}
+        self.store = PostgresMemoryStore(url, index=index)
+        self.events: list[tuple[str, dict[str, Any]]] = []
+        self.memory = Memory(self.store, on_event=lambda name, data: self.events.append((name, data)))
+        self.systems: list[str] = []
+        self.while_answering = lambda: None
+        builder = StateGraph(MemoryState)
+        builder.add_node("recall", recall_node(self.memory))
+        builder.add_node("model", self._answer)
+        builder.add_node("remember", remember_node(self.memory))
+        for a, b in ((START, "recall"), ("recall", "model"), ("model", "remember"), ("remember", END)):
+            builder.add_edge(a, b)
+        self.app: Any = builder.compile()
+
+    def _answer(self, state: Any) -> dict[str, Any]:
+        self.systems.append(prompt_with_memories(state, system="Concierge.")[0].text)
+        self.while_answering()
+        return {"messages": [AIMessage("Noted.")]}
+
+    def say(self, text: str, user: str = "u", thread: str = "t") -> float:
+        """How many seconds the answer took."""
+        began = time.monotonic()
+        done = self.app.invoke({"messages": [HumanMessage(text)]}, config(user, thread))
+        assert done["messages"][-1].text == "Noted."
+        return time.monotonic() - began
+
+    async def asay(self, text: str, user: str) -> float:
+        began = time.monotonic()
+        done = await self.app.ainvoke({"messages": [HumanMessage(text)]}, config(user, f"thread-{user}"))
+        assert done["messages"][-1].text == "Noted."
+        return time.monotonic() - began
+
+    def acknowledged(self) -> set[tuple[str, str]]:
+        """User and id of each record that was told to be learnt."""
+        learnt = [data for name, data in self.events if name == "learnt"]
+        return {(data["user_id"], o.memory_id) for data in learnt for o in data["operations"] if o.action == "CREATE"}
+
+    def told(self) -> list[str]:
+        return [name for name, _ in self.events]
+
+
+@pytest.fixture
+def concierge(mortal: Server) -> Iterator[Concierge]:
+    made = Concierge(mortal.url())
+    yield made
+    made.store.close()
+
+
+def test_a_server_that_dies_while_the_model_answers_costs_neither_answer_nor_fact(
+    mortal: Server, concierge: Concierge
+) -> None:
+    concierge.say("I'm a vegetarian.")
+    concierge.while_answering = mortal.kill
+    assert concierge.say("Please call me Ada.") < PATIENCE  # heard before, not learnt after
+    concierge.while_answering = lambda: None
+    assert concierge.told() == ["learnt", "remember_failed"]
+    assert concierge.say("What shall I eat?") < PATIENCE
+    assert concierge.systems[-1] == "Concierge."  # nothing recalled, so no block
+    assert concierge.told() == ["learnt", "remember_failed", "recall_failed", "remember_failed"]
+    mortal.start()
+    [waiting] = concierge.memory.pending(user_id="u")
+    assert waiting.messages[0].text == "Please call me Ada."
+    concierge.say("What do you know about me?")
+    for content in ("The user follows a vegetarian diet.", "The user goes by Ada."):
+        assert content in concierge.systems[-1]
+    assert concierge.memory.pending(user_id="u") == []
+
+
+async def test_all_that_was_acknowledged_is_there_after_the_server_died_twice_under_load(
+    mortal: Server, concierge: Concierge
+) -> None:
+    slowest: list[float] = []
+    over = asyncio.Event()
+
+    async def talk(user: str) -> None:
+        n = 0
+        while not over.is_set():
+            slowest.append(await concierge.asay(f"I like pea soup number {n}.", user))
+            n += 1
+
+    users = [f"u{i}" for i in range(6)]
+    talking = [asyncio.create_task(talk(user)) for user in users]
+    for _ in range(2):
+        await asyncio.sleep(1.0)
+        await asyncio.to_thread(mortal.kill)
+        await asyncio.sleep(0.3)
+        await asyncio.to_thread(mortal.start)
+    await asyncio.sleep(0.7)
+    over.set()
+    await asyncio.gather(*talking)  # no exception
+
+    assert {"learnt", "recall_failed", "remember_failed"} >= set(concierge.told()) >= {"learnt", "recall_failed"}
+    assert max(slowest) < PATIENCE
+    stored = {user: concierge.memory.get_all(user_id=user) for user in users}
+    assert concierge.acknowledged() <= {(user, r.memory_id) for user, records in stored.items() for r in records}
+    for user, records in stored.items():
+        assert len({r.content for r in records}) == len(records)  # nothing was learnt twice either
+        assert len({r.seq for r in records}) == len(records)
+        queue = concierge.store.search(namespace("turns", app_name="default", user_id=user), limit=9_999)
+        turns = [Turn.model_validate(item.value) for item in queue]
+        # Everything learnt belongs to a turn that is done, and what was only heard still waits.
+        done = {o.memory_id for t in turns if t.status == "done" for o in t.operations}
+        assert {r.memory_id for r in records} == done
