@@ -1,7 +1,7 @@
 """Timing several candidates in turns in one process, and the machine they ran on.
 
-A candidate's round is followed by every other candidate's, so that a noisy neighbour slows them all. CPU time is that
-of the process, all threads included.
+A few calls of one candidate are followed by a few of every other, so that a noisy neighbour slows them all. CPU time
+is that of the process, all threads included.
 """
 
 import os
@@ -24,16 +24,25 @@ class Timing(NamedTuple):
     cpu: float
 
 
-def interleaved(candidates: Mapping[str, Callable[[int], object]], rounds: int, *, warm: int = 2) -> dict[str, Timing]:
-    """The median time of one call of each candidate, given the round's number; `warm` rounds more are not counted."""
+def interleaved(
+    candidates: Mapping[str, Callable[[int], object]], rounds: int, *, block: int = 5, warm: int = 2
+) -> dict[str, Timing]:
+    """The median time of one call of each candidate, given its number.
+
+    They take turns of `block` calls: one call at a time would measure how fast code comes back into the processor's
+    caches after the others' code. The first `warm` calls of all are not counted.
+    """
     wall: dict[str, list[float]] = {name: [] for name in candidates}
     cpu: dict[str, list[float]] = {name: [] for name in candidates}
-    for n in range(-warm, rounds):
+    for n in range(warm):
+        for call in candidates.values():
+            call(n)
+    for start in range(warm, warm + rounds, block):
         for name, call in candidates.items():
-            w, c = time.perf_counter(), time.process_time()
-            call(n + warm)
-            c, w = time.process_time() - c, time.perf_counter() - w
-            if n >= 0:
+            for n in range(start, min(start + block, warm + rounds)):
+                w, c = time.perf_counter(), time.process_time()
+                call(n)
+                c, w = time.process_time() - c, time.perf_counter() - w
                 wall[name].append(w)
                 cpu[name].append(c)
     return {
