@@ -1,5 +1,6 @@
 """A PostgreSQL for a benchmark: the one of a URL, or one started for it that is as durable as in production."""
 
+import os
 import platform
 import sys
 from collections.abc import Iterator
@@ -42,3 +43,12 @@ def described(url: str) -> dict[str, str]:
         "postgres": f"{told}, pgvector {vector[0] if vector else 'absent'}",
         "psycopg": f"{version('psycopg')} on {platform.python_implementation()}",
     }
+
+
+def server_cpu(url: str) -> float:
+    """Seconds of CPU that the server's present connections have used; 0 if it is on another machine."""
+    with psycopg.connect(url, autocommit=True) as conn:
+        pids = conn.execute("SELECT pid FROM pg_stat_activity WHERE application_name = 'langmem_adapter'").fetchall()
+    stats = [Path(f"/proc/{pid}/stat") for (pid,) in pids]
+    used = [stat.read_text().rsplit(")", 1)[1].split()[11:13] for stat in stats if stat.exists()]
+    return sum(int(ticks) for both in used for ticks in both) / os.sysconf("SC_CLK_TCK")

@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from database import described, postgres
+from database import described, postgres, server_cpu
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
@@ -49,6 +49,7 @@ class Result:
     turns: int
     seconds: float
     cpu_seconds: float
+    server_cpu_seconds: float
     turns_per_second: float
     p50_ms: float
     p99_ms: float
@@ -111,7 +112,9 @@ async def crowd(app: Any, users: Sequence[str], turns: int, took: list[float], f
     await asyncio.gather(*(talk(app, user, turns, took, failed) for user in users))
 
 
-def measure(name: str, opened: Callable[[], MemoryStore], users: int, turns: int) -> Result:
+def measure(
+    name: str, opened: Callable[[], MemoryStore], users: int, turns: int, server: Callable[[], float] = lambda: 0.0
+) -> Result:
     """Run the load on a new store, close it, open it again and count."""
     names, events = [f"u{i}" for i in range(users)], Counter[str]()
     took: list[float] = []
@@ -124,9 +127,9 @@ def measure(name: str, opened: Callable[[], MemoryStore], users: int, turns: int
     asyncio.run(crowd(app, [f"warm{i}" for i in range(8)], 2, [], failed))
     blocks.clear()
     events.clear()
-    wall, cpu = time.perf_counter(), time.process_time()
+    wall, cpu, theirs = time.perf_counter(), time.process_time(), server()
     asyncio.run(crowd(app, names, turns, took, failed))
-    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    wall, cpu, theirs = time.perf_counter() - wall, time.process_time() - cpu, server() - theirs
     store.close()  # type: ignore[attr-defined]
     again = opened()
     lost = list(missing(Memory(again), names, turns))
@@ -139,6 +142,7 @@ def measure(name: str, opened: Callable[[], MemoryStore], users: int, turns: int
         turns=len(took),
         seconds=round(wall, 2),
         cpu_seconds=round(cpu, 2),
+        server_cpu_seconds=round(theirs, 2),
         turns_per_second=round(len(took) / wall, 1),
         p50_ms=round(1e3 * centiles[49], 1),
         p99_ms=round(1e3 * centiles[98], 1),
@@ -175,12 +179,13 @@ def show(results: Sequence[Result], facts: dict[str, str]) -> None:
     console = Console(width=150)
     first = results[0]
     table = Table(
-        *("", "turns/s", "p50 ms", "p99 ms", "slowest ms", "CPU ms a turn", "errors", "lost"),
+        *("", "turns/s", "p50 ms", "p99 ms", "slowest ms", "CPU ms a turn", "the server's", "errors", "lost"),
         title=f"{first.users} users × {first.turns // first.users} turns",
     )
     for r in results:
         times = [f"{t:.1f}" for t in (r.turns_per_second, r.p50_ms, r.p99_ms, r.slowest_ms)]
-        table.add_row(r.store, *times, f"{1e3 * r.cpu_seconds / r.turns:.1f}", str(r.errors), str(len(r.lost)))
+        cpu = [f"{1e3 * t / r.turns:.1f}" for t in (r.cpu_seconds, r.server_cpu_seconds)]
+        table.add_row(r.store, *times, *cpu, str(r.errors), str(len(r.lost)))
     console.print(table)
     for r in results:
         for line in r.lost[:10]:
@@ -243,7 +248,11 @@ def on_postgres(url: str | None, users: int, turns: int, facts: dict[str, str]) 
     with postgres(url) as server:
         try:
             result = measure(
-                "PostgreSQL", lambda: PostgresMemoryStore(server, schema=schema, index=INDEX), users, turns
+                "PostgreSQL",
+                lambda: PostgresMemoryStore(server, schema=schema, index=INDEX),
+                users,
+                turns,
+                lambda: server_cpu(server),
             )
             facts |= described(server) | {"rows": rows(server, schema)}
         finally:
