@@ -84,7 +84,7 @@ def _needed(conn: sqlite3.Connection, loading: Loading, space: int, kept: set[st
     for checkpoint in kept:
         sql = "SELECT metadata, body FROM ckpt_checkpoints WHERE space = ? AND id = ?"
         metadata, sealed = conn.execute(sql, (space, checkpoint)).fetchone()
-        opened = loading._codec.unpack(loading._sealing.open(metadata))
+        opened = loading.body(metadata)
         versions = loading.body(sealed)["channel_versions"]
         deltas = snapshots | set(opened.get("counters_since_delta_snapshot") or ())
         missing = {c for c in deltas if c in versions and not _has(loading, space, c, versions[c])}
@@ -170,7 +170,7 @@ def copy(conn: sqlite3.Connection, source: str, target: str, tools: Tools) -> No
         raise InvalidInput(f"thread {target!r} exists; a copy never overwrites, delete it first or name a new one")
     new = conn.execute(
         "INSERT INTO ckpt_threads (thread, family, epoch, next_seq, next_loose, died) "
-        "SELECT ?, family, 0, next_seq, next_loose, ? FROM ckpt_threads WHERE id = ?",
+        "SELECT ?, family, 1, next_seq, next_loose, ? FROM ckpt_threads WHERE id = ?",
         (target, threads.died_at(conn, target, tools.hashes), thread.id),
     ).lastrowid
     assert new is not None

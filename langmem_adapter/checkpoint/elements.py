@@ -5,12 +5,13 @@ epoch is the same, no element was removed or replaced, and those past the counte
 """
 
 import sqlite3
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from langmem_adapter.checkpoint.allowlist import Name
 from langmem_adapter.checkpoint.codec import Codec
-from langmem_adapter.checkpoint.messages import Draft, kind_of, stored
+from langmem_adapter.checkpoint.messages import Batch, Draft, kind_of, stored
 from langmem_adapter.checkpoint.schema import LOOSE, SHIFT
 from langmem_adapter.checkpoint.sealing import Hashes, Sealing
 from langmem_adapter.checkpoint.threads import Thread, is_later
@@ -20,7 +21,8 @@ from langmem_adapter.checkpoint.trees import parse
 CACHE_BYTES = 64 << 20
 """Memory for what a process knows of elements, over all threads."""
 _ENTRY = 150
-_LONGEST_KEY = 4096
+_LISTS = 4
+_LONGEST_LIST = 8 << 20
 
 
 class Tools(NamedTuple):
@@ -31,10 +33,22 @@ class Tools(NamedTuple):
     hashes: Hashes
 
 
+class Listed(NamedTuple):
+    """A list of messages that was stored: what it was packed to, and what became of it."""
+
+    names: list[Name]
+    fields: bytes
+    runs: list[int]
+
+    def begins(self, batch: Batch) -> bool:
+        """Whether the other list goes on where this one ends."""
+        return batch.fields.startswith(self.fields) and batch.names[: len(self.names)] == self.names
+
+
 class Known:
     """What is known of one thread's elements."""
 
-    __slots__ = ("epoch", "erased", "fields", "next_loose", "next_seq", "numbers", "size")
+    __slots__ = ("epoch", "erased", "lists", "next_loose", "next_seq", "numbers", "size")
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
@@ -42,8 +56,8 @@ class Known:
         self.next_loose = LOOSE
         self.numbers: dict[bytes, int] = {}
         """By hash: all elements."""
-        self.fields: dict[Draft, int] = {}
-        """By class and packed fields: messages seen by this process, which need no hashing."""
+        self.lists: deque[Listed] = deque(maxlen=_LISTS)
+        """The lists stored last: a list that begins like one of them needs no hashing but for its end."""
         self.erased: dict[bytes, str | None] = {}
         self.size = 0
 
@@ -53,15 +67,27 @@ class Known:
         self.numbers.update(numbers)
         self.size += (len(self.numbers) - before) * _ENTRY
 
-    def recognise(self, draft: Draft, number: int) -> None:
-        """The number of a message with these very fields."""
-        if len(draft[1]) <= _LONGEST_KEY:
-            self.fields[draft] = number
-            self.size += len(draft[1]) + _ENTRY
+    def longest(self, batch: Batch) -> Listed | None:
+        """The longest known list with which this one begins."""
+        return max(
+            (known for known in self.lists if known.begins(batch)), key=lambda known: len(known.names), default=None
+        )
+
+    def keep(self, listed: Listed) -> None:
+        """Know this list; it takes the place of the one it continues."""
+        if self.erased or len(listed.fields) > _LONGEST_LIST:
+            return  # what is refused in one checkpoint may be welcome in a later one
+        kept = [known for known in self.lists if not listed.fields.startswith(known.fields)]
+        self.lists = deque((*kept, listed), maxlen=_LISTS)
+
+    @property
+    def bytes(self) -> int:
+        """Memory it takes, about."""
+        return self.size + sum(len(known.fields) for known in self.lists)
 
 
 class Cache:
-    """What is known of the threads used last. Used under the lock of the writing connection."""
+    """What is known of the threads used last. Use it under the lock of the writing connection."""
 
     def __init__(self) -> None:
         self._threads: OrderedDict[int, Known] = OrderedDict()
@@ -84,12 +110,8 @@ class Cache:
 
     def trim(self) -> None:
         """Forget the threads used longest ago, beyond the bound."""
-        while len(self._threads) > 1 and sum(k.size for k in self._threads.values()) > CACHE_BYTES:
+        while len(self._threads) > 1 and sum(k.bytes for k in self._threads.values()) > CACHE_BYTES:
             self._threads.popitem(last=False)
-
-    def clear(self) -> None:
-        """Forget everything, as after a rollback."""
-        self._threads.clear()
 
 
 class Placing:
@@ -102,29 +124,30 @@ class Placing:
         self._tools = tools
         self._checkpoint = checkpoint
         self._new: dict[bytes, int] = {}
-        self._seen: dict[Draft, int] = {}
-        self._refused: set[Draft] = set()
+        self._lists: list[Listed] = []
         self._rows: list[tuple[int, bytes, bytes | None, bytes | None, bytes]] = []
         self._next = [thread.next_seq, thread.next_loose]
 
+    def runs(self, batch: Batch) -> list[int]:
+        """The runs of a list's messages (see `values`)."""
+        known = self._known.longest(batch)
+        start, fields, runs = (len(known.names), known.fields, known.runs.copy()) if known else (0, b"", [])
+        drafts = batch.drafts(start)
+        fields += b"".join(packed for _, packed in drafts)
+        if known and fields != batch.fields:  # somebody changed a message since the list was packed
+            runs, drafts = [], batch.drafts()
+            fields = b"".join(packed for _, packed in drafts)
+        for draft in drafts:
+            number = self.message(draft)
+            if runs and runs[-2] + runs[-1] == number:
+                runs[-1] += 1
+            else:
+                runs += (number, 1)
+        self._lists.append(Listed(batch.names, fields, runs))
+        return runs
+
     def message(self, draft: Draft) -> int:
         """The number of a message, stored now if it is new; that of its tombstone if it was erased."""
-        return self.messages((draft,))[0]
-
-    def messages(self, drafts: Iterable[Draft]) -> list[int]:
-        """The number of each message."""
-        known, seen = self._known.fields, self._seen
-        found = []
-        for draft in drafts:
-            number = known.get(draft)
-            if number is None:
-                number = seen.get(draft)
-                if number is None:
-                    number = seen[draft] = self._entered(draft)
-            found.append(number)
-        return found
-
-    def _entered(self, draft: Draft) -> int:
         name, packed = draft
         hashes = self._tools.hashes
         address = hashes.of(kind_of(name), packed)
@@ -133,8 +156,7 @@ class Placing:
             return number
         fields = self.redacted(packed)
         if fields is not packed:
-            self._refused.add(draft)
-            return self._entered((name, fields))
+            return self.message((name, fields))
         tree = parse(fields)
         message_id = tree.get("id") or None
         identity = None if message_id is None else id_hash(hashes, str(message_id))
@@ -170,9 +192,8 @@ class Placing:
     def committed(self) -> None:
         """Tell the cache; call it after the commit."""
         self._known.learn(self._new.items())
-        for draft, number in self._seen.items():
-            if draft not in self._refused:  # what is refused in this checkpoint may be welcome in a later one
-                self._known.recognise(draft, number)
+        for listed in self._lists:
+            self._known.keep(listed)
         self._known.next_seq, self._known.next_loose = self._next
 
     def _number(self, address: bytes) -> int | None:

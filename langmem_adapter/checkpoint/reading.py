@@ -12,7 +12,7 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langmem_adapter.checkpoint import values
 from langmem_adapter.checkpoint.configs import Where
 from langmem_adapter.checkpoint.elements import Tools
-from langmem_adapter.checkpoint.messages import twin
+from langmem_adapter.checkpoint.messages import Mould
 from langmem_adapter.checkpoint.schema import SHIFT
 from langmem_adapter.errors import StoreCorrupt
 from langmem_adapter.stores.connections import Connections
@@ -133,7 +133,7 @@ class Loading:
         self.thread = thread
         self._conn = conn
         self._codec, self._sealing, _ = tools
-        self._decoded: dict[int, Any] | None = {} if share else None
+        self._decoded: dict[int, Mould] | None = {} if share else None
 
     def checkpoint(self, where: Where, space: int) -> CheckpointTuple | None:
         """The checkpoint of this id, or the latest; None if it is not there."""
@@ -150,13 +150,13 @@ class Loading:
         return CheckpointTuple(
             config=where.config(checkpoint_id),
             checkpoint=cast(Any, {**body, "id": checkpoint_id, "channel_values": held}),
-            metadata=self._codec.unpack(self._sealing.open(metadata)),
+            metadata=cast(Any, self.body(metadata)),
             parent_config=where.config(parent) if parent else None,
             pending_writes=self.writes(space, checkpoint_id),
         )
 
     def body(self, sealed: bytes) -> dict[str, Any]:
-        """What a checkpoint holds besides its values."""
+        """What a checkpoint holds besides its values; also: its metadata."""
         return cast(dict[str, Any], self._codec.unpack(self._sealing.open(sealed)))
 
     def channel(self, space: int, channel: str, version: Any) -> Any:
@@ -201,8 +201,8 @@ class Loading:
         wanted = range(first, first + count)
         for start, length in _gaps(wanted, self._decoded):
             fresh = self._decode(self._elements(start, length))
-            self._decoded.update(zip(range(start, start + length), fresh, strict=True))
-        return [twin(self._decoded[n]) for n in wanted]
+            self._decoded.update(zip(range(start, start + length), map(Mould, fresh), strict=True))
+        return [self._decoded[n].cast() for n in wanted]
 
     def _decode(self, packed: list[bytes]) -> list[Any]:
         header = b"\xdd" + len(packed).to_bytes(4, "big")
@@ -221,7 +221,7 @@ class Loading:
 ABSENT = object()
 
 
-def _gaps(wanted: range, have: dict[int, Any]) -> Iterator[tuple[int, int]]:
+def _gaps(wanted: range, have: dict[int, Mould]) -> Iterator[tuple[int, int]]:
     """The runs of numbers that are not there yet."""
     start = None
     for n in wanted:

@@ -1,12 +1,13 @@
 """A channel's or a write's value as a row: in place, as runs of messages, or as one large element.
 
 INLINE   packed, in the row
-RUNS     a list of nothing but messages: [first, count, first, count, …] of their numbers
+RUNS     a list of nothing but messages: [first, count, first, count, …] of their numbers; three
+         bytes for one that was only appended to
 ELEMENT  the number of a large value stored apart
 SNAPSHOT added to one of these: the value of a DeltaChannel's snapshot
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import ormsgpack
@@ -16,7 +17,7 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langmem_adapter.checkpoint import trees
 from langmem_adapter.checkpoint.codec import Codec
 from langmem_adapter.checkpoint.elements import Placing
-from langmem_adapter.checkpoint.messages import Draft, Drafter
+from langmem_adapter.checkpoint.messages import Batch, Draft, Drafter
 
 INLINE, RUNS, ELEMENT = 0, 1, 2
 SNAPSHOT = 4
@@ -37,7 +38,7 @@ def prepare(value: Any, codec: Codec, drafter: Drafter) -> Prepared:
         inner = prepare(value.value, codec, drafter)
         return lambda placing: _flagged(inner(placing))
     if type(value) is list and value and all(isinstance(m, BaseMessage) for m in value):
-        return _prepare_messages(drafter.drafts(value))
+        return _prepare_messages(drafter.batch(value))
     used: list[Draft] = []
 
     def intern(message: BaseMessage) -> int:
@@ -50,8 +51,8 @@ def prepare(value: Any, codec: Codec, drafter: Drafter) -> Prepared:
     return lambda placing: _placed(codec.pack(value, lambda message: placing.message(drafter.draft(message))), placing)
 
 
-def _prepare_messages(drafts: list[Draft]) -> Prepared:
-    return lambda placing: (RUNS, pack_runs(placing.messages(drafts)))
+def _prepare_messages(batch: Batch) -> Prepared:
+    return lambda placing: (RUNS, ormsgpack.packb(placing.runs(batch)))
 
 
 def _flagged(placed: tuple[int, bytes]) -> tuple[int, bytes]:
@@ -63,19 +64,6 @@ def _placed(packed: bytes, placing: Placing) -> tuple[int, bytes]:
     if len(packed) <= LARGEST_INLINE:
         return INLINE, packed
     return ELEMENT, ormsgpack.packb(placing.value(packed))
-
-
-def pack_runs(numbers: Iterable[int]) -> bytes:
-    """The numbers as runs: 3 bytes for a list that was only ever appended to."""
-    runs: list[int] = []
-    expected = -1
-    for number in numbers:
-        if number == expected:
-            runs[-1] += 1
-        else:
-            runs += (number, 1)
-        expected = number + 1
-    return ormsgpack.packb(runs)
 
 
 def unpack_runs(data: bytes) -> Iterator[tuple[int, int]]:

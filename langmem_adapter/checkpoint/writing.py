@@ -2,7 +2,8 @@
 
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from langchain_core.runnables import RunnableConfig
@@ -41,11 +42,10 @@ class Writer:
         """Store a checkpoint and return its config."""
         where = Where.of(config)
         packed = _pack(checkpoint, full_metadata(config, metadata), new_versions, tools)
-        placing: Placing | None = None
-        with self._connections.writing(ticket) as conn:
+        with self._placing() as done, self._connections.writing(ticket) as conn:
             thread = threads.enter(conn, where.thread_id, where.ns, tools.hashes)
             threads.admit(conn, thread, where.thread_id, checkpoint["id"], where.checkpoint, metadata.get("parents"))
-            placing = Placing(conn, thread, self.cache.of(conn, thread), tools, checkpoint["id"])
+            placing = done(Placing(conn, thread, self.cache.of(conn, thread), tools, checkpoint["id"]))
             conn.executemany(
                 "INSERT OR REPLACE INTO ckpt_channels VALUES (?, ?, ?, ?, ?)",
                 list(_channel_rows(conn, thread, packed, checkpoint, placing, tools)),
@@ -63,9 +63,22 @@ class Writer:
                 ),
             )
             placing.finish()
-        placing.committed()
-        self.cache.trim()
         return where.config(checkpoint["id"])
+
+    @contextmanager
+    def _placing(self) -> Iterator[Callable[[Placing], Placing]]:
+        """Hold the lock of the writing connection until the cache knows what was committed."""
+        placed: list[Placing] = []
+
+        def done(placing: Placing) -> Placing:
+            placed.append(placing)
+            return placing
+
+        with self._connections.alone():
+            yield done
+            for placing in placed:
+                placing.committed()
+            self.cache.trim()
 
     def put_writes(
         self,
@@ -88,7 +101,6 @@ class Writer:
             if time.monotonic() > give_up:
                 raise threads.deleted(where.thread_id)
             time.sleep(0.01)
-        self.cache.trim()
 
     def _try_writes(
         self,
@@ -102,13 +114,13 @@ class Writer:
         """False if the thread was once deleted and the checkpoint is not there (yet)."""
         checkpoint = where.required()
         # Not sealed while it may be tried again: a ticket is for one commit.
-        with self._connections.writing() as conn:
+        with self._placing() as done, self._connections.writing() as conn:
             thread = threads.find(conn, where.thread_id, where.ns)
             died = threads.died_at(conn, where.thread_id, tools.hashes) if thread is None else thread.died
             if died is not None and (thread is None or not threads.has_checkpoint(conn, thread, checkpoint)):
                 return False
             thread = threads.enter(conn, where.thread_id, where.ns, tools.hashes)
-            placing = Placing(conn, thread, self.cache.of(conn, thread), tools, checkpoint)
+            placing = done(Placing(conn, thread, self.cache.of(conn, thread), tools, checkpoint))
             taken = {} if all(i < 0 for i, _, _ in prepared) else _taken(conn, thread.space, checkpoint, task_id)
             rows = []
             for i, channel, value in prepared:
@@ -121,7 +133,6 @@ class Writer:
             placing.finish()
             if ticket is not None:
                 ticket.seal()
-        placing.committed()
         return True
 
 

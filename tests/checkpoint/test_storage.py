@@ -18,7 +18,6 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.types import Command, Interrupt, Overwrite, Send
 
 from langmem_adapter.checkpoint.sqlite import SqliteCheckpointer
-from langmem_adapter.checkpoint.values import pack_runs, unpack_runs
 from langmem_adapter.errors import InvalidInput, StoreTooNew
 
 
@@ -216,11 +215,36 @@ def test_values_without_versions_are_kept(saver: SqliteCheckpointer) -> None:
     assert values(saver, where) == {"key": "value", "messages": talk(2)}
 
 
-def test_runs_are_small_and_exact() -> None:
-    for numbers in ([], [5], list(range(450)), [3, 1, 2, 9, 10, 11, 2**31, 2**31 + 1]):
-        packed = pack_runs(numbers)
-        assert [n for first, count in unpack_runs(packed) for n in range(first, first + count)] == numbers
-    assert len(pack_runs(range(450))) <= 5
+def test_a_list_that_only_grew_is_three_bytes(saver: SqliteCheckpointer) -> None:
+    said = talk(450)
+    for count in (1, 20, 449, 450):
+        put(saver, messages=said[:count])
+    with saver._connections.reading() as conn:
+        sizes = [n for (n,) in conn.execute("SELECT length(data) FROM ckpt_channels ORDER BY version")]
+    assert sizes == [3, 3, 5, 5]
+
+
+def test_a_list_changed_while_it_is_stored_is_stored_as_it_is_at_some_moment(saver: SqliteCheckpointer) -> None:
+    from langmem_adapter.checkpoint import values as stored_values
+    from langmem_adapter.checkpoint.messages import Drafter
+
+    said = talk(6)
+    put(saver, messages=said[:4])
+    prepare, original = stored_values.prepare, copy.deepcopy(said)
+
+    def meddling(value: Any, codec: Any, drafter: Drafter) -> Any:
+        prepared = prepare(value, codec, drafter)
+        said[5].content = "changed between packing and storing"
+        return prepared
+
+    stored_values.prepare = meddling
+    try:
+        place = put(saver, messages=said)
+    finally:
+        stored_values.prepare = prepare
+    assert values(saver, place)["messages"] == said
+    said[5].content = original[5].content
+    assert values(saver, put(saver, messages=said))["messages"] == original
 
 
 def test_versions_grow_also_from_those_of_other_savers(saver: SqliteCheckpointer) -> None:
