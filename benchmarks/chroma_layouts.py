@@ -1,6 +1,6 @@
 """A collection for each owner, or shared hash buckets: what either costs in Chroma, by owners × records.
 
-    python benchmarks/chroma_layouts.py                            a minute a cell on two cores
+    python benchmarks/chroma_layouts.py                            about a minute for each line of the table
     python benchmarks/chroma_layouts.py --cells 300x20 60x500 --json layouts.json
 
 `ChromaMemoryStore` has 256 buckets for the owners after the first `own_collections`. With 16, as many owners share one
@@ -88,7 +88,8 @@ def read(folder: str, owners: int, shared: bool) -> dict[str, float]:
 
 def cell(owners: int, records: int, shared: bool) -> dict[str, float]:
     """Figures of one layout: written by one process, read by another."""
-    folder = tempfile.mkdtemp(prefix="bench-chroma-")
+    parent = Path(tempfile.mkdtemp(prefix="bench-chroma-"))
+    folder = str(parent / "chroma")  # the writer's lock lies beside it
     try:
         figures: dict[str, float] = {}
         for job, given in ((write, (folder, owners, records, shared)), (read, (folder, owners, shared))):
@@ -96,7 +97,7 @@ def cell(owners: int, records: int, shared: bool) -> dict[str, float]:
                 figures |= alone.submit(job, *given).result()
         return figures
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(parent, ignore_errors=True)
 
 
 def _bytes(folder: Path) -> int:
@@ -128,6 +129,7 @@ def main() -> None:
         for shared in (False, True):
             key = f"{name}, {f'{BUCKETS} buckets' if shared else 'own'}"
             found[key] = cell(owners, records, shared)
+            print(key, {k: round(v, 2) for k, v in found[key].items()}, flush=True)
     table = Table("owners × records, layout", *next(iter(found.values())))
     for key, figures in found.items():
         table.add_row(key, *(f"{v:,.3g}" if v < 100 else f"{v:,.0f}" for v in figures.values()))
