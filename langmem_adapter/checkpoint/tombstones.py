@@ -53,8 +53,9 @@ def traces(hashes: Hashes, message: dict[Any, Any]) -> set[bytes]:
 
 
 def is_message(node: dict[Any, Any]) -> bool:
-    """Whether a dict has the form of a message."""
-    return "content" in node and isinstance(node.get("type") or node.get("role"), str)
+    """Whether a dict has the form of a message that says something; a `RemoveMessage` says nothing."""
+    kind = node.get("type") or node.get("role")
+    return "content" in node and isinstance(kind, str) and kind != "remove"
 
 
 class Redactor:

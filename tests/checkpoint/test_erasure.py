@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from checkpoint.making import config, ids, put, rows, talk, values
 from checkpoint.scanning import where
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Send, interrupt
 
@@ -232,6 +232,16 @@ def test_late_copies_without_an_id_are_refused_but_later_words_are_not(saver: Sq
     said_again = put(saver, place, messages=[HumanMessage(NEEDLE, id="new")], __start__={"messages": [bare]})
     assert values(saver, said_again)["messages"] == [HumanMessage(NEEDLE, id="new")]
     assert values(saver, said_again)["__start__"] == {"messages": [bare]}
+
+
+def test_an_erased_message_can_still_be_removed_from_the_state(saver: SqliteCheckpointer) -> None:
+    place = put(saver, messages=[VICTIM, *talk(2)])
+    saver.put_writes(place, [("messages", [RemoveMessage(id="v")])], "before")
+    saver.erase_messages("t1", ["v"])
+    saver.put_writes(place, [("messages", [RemoveMessage(id="v")])], "later")
+    found = saver.get_tuple(config())
+    assert found is not None
+    assert found.pending_writes == [(t, "messages", [RemoveMessage(id="v")]) for t in ("before", "later")]
 
 
 def test_short_words_of_others_stay(saver: SqliteCheckpointer) -> None:
