@@ -117,6 +117,12 @@ async def queued(io: IO, reader: Reader, statuses: Sequence[str] = ("pending", "
     return sorted(found, key=lambda t: (t.seq, t.turn_id))
 
 
+async def next_try(io: IO, reader: Reader, rules: Rules) -> timedelta | None:
+    """How long until a turn of the owner that is leased, or has failed, may be taken again; None if there is none."""
+    ends = [t.leased_until for t in await queued(io, reader, ("pending",)) if t.leased_until is not None]
+    return max(min(ends) - rules.clock(), timedelta(0)) if ends else None
+
+
 async def retry(io: IO, reader: Reader, learner: Learner) -> list[Operation]:
     """Try all of the owner's queued turns again now, also those given up."""
     for turn in await queued(io, reader):

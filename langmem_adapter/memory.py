@@ -65,6 +65,9 @@ from langmem_adapter.worker import Worker
 
 logger = logging.getLogger("langmem_adapter")
 
+LOOK_AGAIN = 0.5
+"""Seconds after the end of a lease or pause at which the worker looks at the turn again."""
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -735,12 +738,17 @@ class Memory:
 
     def _work(self, owner: Reader | None) -> None:
         """One job of the worker: an owner's queue, or (None) everybody's."""
+        worker = self._worker
+        assert worker is not None  # it is the worker that calls
         try:
             if owner is not None:
                 run(learning.catch_up(self.io, owner, self._learner))
+                pause = run(learning.next_try(self.io, owner, self._rules))
+                if pause is not None:  # failed, or leased to a worker that may be dead
+                    worker.come_back(owner, pause.total_seconds() + LOOK_AGAIN)
                 return
             for reader in run(learning.owners(self.io)):
-                self._worker.ask(reader, again=False)  # type: ignore[union-attr]  # it is the worker that calls
+                worker.ask(reader, again=False)
         except Exception as error:  # noqa: BLE001 - nobody waits for it: told, and done again at the owner's next turn
             self.report("remember_failed", error=type(error).__name__)
 

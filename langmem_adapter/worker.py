@@ -4,6 +4,7 @@ It knows nothing of memories: what is to be done lies in the store's turn queue,
 there. A process that dies loses the reminders and nothing else.
 """
 
+import itertools
 import threading
 import time
 from collections.abc import Callable, Hashable
@@ -19,6 +20,7 @@ class Worker(Generic[K]):
         self._do = do
         self._name = name
         self._due: dict[K, float] = {}
+        self._later: dict[K, float] = {}
         self._busy: tuple[K] | None = None
         self._closed = False
         self._thread: threading.Thread | None = None
@@ -35,6 +37,11 @@ class Worker(Generic[K]):
                 self._thread.start()
             self._changed.notify_all()
 
+    def come_back(self, key: K, delay: float) -> None:
+        """Called from a job: look at this key again in `delay` seconds at the latest. `drain` does not wait for it."""
+        with self._changed:
+            self._later[key] = time.monotonic() + delay
+
     def drain(self, timeout: float | None = None) -> bool:
         """Do everything that is asked for now, delays cut short; False if it was not done within `timeout` seconds."""
         with self._changed:
@@ -47,6 +54,7 @@ class Worker(Generic[K]):
         with self._changed:
             self._closed = True
             self._due.clear()
+            self._later.clear()
             self._changed.notify_all()
             thread = self._thread
         if thread is not None and thread is not threading.current_thread():
@@ -65,9 +73,11 @@ class Worker(Generic[K]):
         with self._changed:
             while not self._closed:
                 now = time.monotonic()
-                first = min(self._due.items(), key=lambda job: job[1], default=None)
+                jobs = itertools.chain(self._due.items(), self._later.items())
+                first = min(jobs, key=lambda job: job[1], default=None)
                 if first is not None and first[1] <= now:
-                    del self._due[first[0]]
+                    self._due.pop(first[0], None)
+                    self._later.pop(first[0], None)
                     self._busy = (first[0],)
                     return self._busy
                 self._changed.wait(None if first is None else first[1] - now)
