@@ -373,11 +373,16 @@ class TestBackground:
         return make(extractor=ModelExtractor(model), when="background", **more)
 
     def test_turns_are_acknowledged_at_once_and_learnt_soon(self, make):
-        memory = self.memory(make, facts(vegan()), delay=0.2)
-        started = time.monotonic()
+        asked_to_answer = threading.Event()
+
+        def answer(messages: list[BaseMessage]) -> Any:
+            asked_to_answer.wait(60)
+            return facts(vegan())
+
+        memory = self.memory(make, answer)
         assert memory.add(HumanMessage("I'm vegan", id="h"), user_id="u") == []
-        assert time.monotonic() - started < 0.2
-        assert len(memory.pending(user_id="u")) == 1
+        assert len(memory.pending(user_id="u")) == 1  # the model has said nothing yet, and will not before it is let
+        asked_to_answer.set()
         assert memory.drain(timeout=10)
         assert memory.pending(user_id="u") == []
         assert [r.content for r in memory.get_all(user_id="u")] == ["The user is vegan."]
@@ -478,26 +483,28 @@ class TestInGraphs:
         assert [d["usage"] for n, d in told if n == "model_call"] == [usage]
 
     async def test_fifty_turns_at_once_take_about_as_long_as_one(self, make):
-        memory = make(extractor=ModelExtractor(ScriptedChatModel(replies=[facts(vegan())], delay=1.0)))
+        model = ScriptedChatModel(replies=[facts(vegan())])
+        memory = make(extractor=ModelExtractor(model))
         app = self.app(memory)
 
-        async def turn(i: int) -> None:
-            await app.ainvoke({"messages": [HumanMessage("I'm vegan", id=f"h{i}")]}, config(f"u{i}", f"t{i}"))
+        async def taken(turns: int, who: str) -> float:
+            started = time.monotonic()
+            await asyncio.gather(
+                *(
+                    app.ainvoke({"messages": [HumanMessage("I'm vegan", id=f"h{i}")]}, config(f"{who}{i}", f"{who}{i}"))
+                    for i in range(turns)
+                )
+            )
+            return time.monotonic() - started
 
-        gaps = []
-
-        async def beat() -> None:
-            while True:
-                at = time.perf_counter()
-                await asyncio.sleep(0.005)
-                gaps.append(time.perf_counter() - at)
-
-        heart = asyncio.create_task(beat())
-        started = time.monotonic()
-        await asyncio.gather(*(turn(i) for i in range(50)))
-        assert time.monotonic() - started < 5.0  # not 50; the benchmark has the exact figure
-        heart.cancel()
-        assert len(gaps) > 20
+        await taken(1, "warm")
+        # What the graph and this store need for fifty turns by themselves; the model's second is shared by all.
+        work = await taken(50, "quick")
+        model.delay = 1.0
+        one = await taken(1, "alone")
+        assert one >= 1.0
+        assert await taken(50, "u") < 2 * one + 2 * work
+        assert 2 * one + 2 * work < 50 * one, "too slow a machine to tell"
         for i in range(50):
             assert len(await memory.aget_all(user_id=f"u{i}")) == 1
 
