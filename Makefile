@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 .PHONY: help demo test check lint types bench clean
 
 help:
-	@echo "make demo   run the travel concierge"
+	@echo "make demo   run the travel concierge (ARGS=\"--model openai:gpt-4o-mini\" for a real model)"
 	@echo "make test   run the tests"
 	@echo "make check  ruff, mypy --strict and the tests: what CI runs"
 	@echo "make bench  our store and a turn against LangGraph's stores, Chroma and langmem"
@@ -20,7 +20,7 @@ $(STAMP): pyproject.toml
 	@touch $(STAMP)
 
 demo: $(STAMP)
-	@$(BIN)/python examples/travel_concierge.py
+	@$(BIN)/python examples/travel_concierge.py $(ARGS)
 
 test: $(STAMP)
 	@$(BIN)/python -m pytest -n 2
