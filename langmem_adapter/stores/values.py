@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from langgraph.store.base import (
@@ -40,8 +41,9 @@ def check(op: Any) -> None:
         return
     if not isinstance(op, GetOp | SearchOp | PutOp | ListNamespacesOp):
         raise ValueError(f"Unknown operation type: {type(op).__name__}")
-    validate_op_namespace(op)
-    if isinstance(op, PutOp):
+    if not isinstance(op, PutOp):
+        validate_op_namespace(op)
+    else:
         check_namespace(op.namespace)
         if op.ttl is not None and not (0 <= op.ttl <= _MAX_TTL):
             raise InvalidInput(f"ttl is in minutes, from 0 to {_MAX_TTL:.0e}, or None for never; got {op.ttl!r}")
@@ -53,7 +55,15 @@ def check(op: Any) -> None:
 
 def check_namespace(namespace: Sequence[str]) -> None:
     """Raise InvalidNamespaceError for a namespace that nothing may be written to."""
-    validate_op_namespace(GetOp(tuple(namespace), ""))
+    try:
+        _check_namespace(tuple(namespace))
+    except TypeError:  # a label that cannot be hashed
+        _check_namespace.__wrapped__(tuple(namespace))
+
+
+@lru_cache(maxsize=1_000)
+def _check_namespace(namespace: Namespace) -> None:
+    validate_op_namespace(GetOp(namespace, ""))
     if not namespace:
         raise InvalidNamespaceError("Namespace cannot be empty.")
     if namespace[0] == "langgraph":
