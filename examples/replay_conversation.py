@@ -2,6 +2,7 @@
 
     python examples/replay_conversation.py chat.jsonl --user Ada
     python examples/replay_conversation.py locomo10.json --user Caroline --ask "where does she come from?"
+    python examples/replay_conversation.py locomo10.json --user Jolene --score benchmarks/labels/conv-48-jolene.jsonl
 
 What NAME says is the human's, everybody else is the assistant. The model is replaced by the file: whatever it is
 asked, it answers what was answered then. Dates travel by `Memory(clock=…)`: before each turn the clock is set to
@@ -20,6 +21,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import extraction_score
 from conversations import Conversation, Malformed, Said, read
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
@@ -171,6 +173,14 @@ def show_answers(console: Console, memory: Memory, user_id: str, questions: Sequ
             console.print("  nothing")
 
 
+def show_score(console: Console, memory: Memory, labels: extraction_score.Labels, name: str) -> None:
+    """Precision and recall of what is remembered, and the rule by which they are counted."""
+    console.rule("Score", align="left")
+    score = extraction_score.score(labels, memory.get_all(user_id=labels.user, status="all"))
+    for line in (extraction_score.RULE, *score.lines(name)):
+        console.print(Text(line))
+
+
 # ---------------------------------------------------------------- the command line
 
 
@@ -191,7 +201,13 @@ def choose(conversations: Sequence[Conversation], name: str, sample: str | None)
 
 def run(options: argparse.Namespace, console: Console) -> None:
     """Read, replay, report."""
-    conversation = choose(read(options.file), options.user, options.sample)
+    labels = extraction_score.load(options.score) if options.score else None
+    sample = labels.sample if labels and options.sample is None else options.sample
+    conversation = choose(read(options.file), options.user, sample)
+    if labels:
+        if labels.user != options.user:
+            raise Malformed(f"the labels are of what {labels.user!r} said: pass --user {labels.user}")
+        conversation = labels.stretch(conversation)
     turns = list(turns_of(conversation, conversation.voice_of(options.user) or ""))
     events: Counter[str] = Counter()
     clock = ReplayClock()
@@ -201,7 +217,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
 
     with ExitStack() as stack:
         file = options.db or Path(stack.enter_context(tempfile.TemporaryDirectory())) / "memory.db"
-        memory = stack.enter_context(Memory(file, clock=clock, on_event=on_event))
+        memory = stack.enter_context(Memory(file, model=options.model, clock=clock, on_event=on_event))
         console.print(Text(_introduction(conversation, options.user, turns)))
         started = perf_counter()
         with _progress(console) as progress:
@@ -209,6 +225,9 @@ def run(options: argparse.Namespace, console: Console) -> None:
         console.print(f"Replayed {len(turns)} turns in {perf_counter() - started:.1f} s.")
         counts = ", ".join(f"{n} {event}" for event, n in events.most_common()) or "nothing learnt"
         console.print(f"On the way: {counts}.", style="red" if any("failed" in event for event in events) else "")
+        if labels:
+            show_score(console, memory, labels, options.model or "the offline rules")
+            return
         show_remembered(console, memory, options.user)
         show_superseded(console, memory, options.user)
         show_answers(console, memory, options.user, options.ask or QUESTIONS)
@@ -233,6 +252,10 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--db", type=Path, help="keep the memories in this file (default: a temporary one)")
     parser.add_argument("--sample", metavar="N|ID", help="LoCoMo: which sample (default: the first with NAME in it)")
     parser.add_argument("--ask", action="append", metavar="QUERY", help="what to recall at the end; may be repeated")
+    parser.add_argument(
+        "--model", metavar="STRING", help='extract and judge with a LangChain model, "openai:gpt-4o-mini"'
+    )
+    parser.add_argument("--score", type=Path, metavar="LABELS", help="compare with these labels, of a part of the file")
     return parser.parse_args(argv)
 
 
@@ -253,6 +276,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         return 130
+    except Exception as error:
+        if options.model is None:
+            raise
+        # Each provider has its own errors; they all mean the same here.
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        hint = "It needs the provider's package (as in: pip install langchain-openai), an API key, and the network."
+        print(f"cannot use --model {options.model!r} ({reason}). {hint}", file=sys.stderr)
+        return 2
     return 0
 
 
