@@ -447,7 +447,7 @@ def memory(b: Bench) -> dict[str, str]:
     with closing(store):
         for number in range(min(b.owners, 200)):
             store.search(owner(number), query=b.query(number))
-            most = max(most, store.doctor().cache_bytes)
+            most = max(most, store._cache.nbytes)
     b.stores["ours"] = ours(b.folder / "ours.db", b.texts)
     size = (b.folder / "ours.db").stat().st_size
     other = (b.folder / "wal.db").stat().st_size
