@@ -8,8 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from langmem_adapter.extraction import flags
-from langmem_adapter.extraction.masking import FAKE_ROLE, mask
+from langmem_adapter.extraction.masking import FAKE_ROLE, mask, open_fence
 from langmem_adapter.text import one_line
+
+WINDOW = 32 * 1024
+"""Most characters looked at in one piece; longer messages are cut at a line or sentence end."""
 
 MAX_CLAUSE = 400
 """Longer runs without any boundary are not read: no atomic fact needs them."""
@@ -33,7 +36,7 @@ class Clause:
     before: str = ""
     """The clause before it in the same sentence."""
     after: str = ""
-    """The mark behind it, if the sentence goes on (":")."""
+    """What stands behind it in the sentence, with the mark that ends it (": hello")."""
     asked: bool = False
     """Whether the speaker asked for it to be remembered."""
 
@@ -59,19 +62,36 @@ _VERB = (
 # Every alternative begins with a mark or a word, never with a run of spaces: that would be quadratic.
 _BOUNDARY = re.compile(
     r"[;()]|--|—|(?<=\s)[-–](?=\s)|:\s"
-    r"|(?<=\s)(?:but|yet|because|although|though|whereas|however|while|except\s+that)\b,?\s"
+    r"|(?<=\s)(?<!\beverything\s)(?<!\banything\s)(?<!\bfoods\s)(?:but|yet|because|although|though|whereas|however|while|except\s+that)\b,?\s"
     rf"|(?<=\s)(?:so|since|as|given\s+that|given|seeing\s+as)\s+(?=(?:{_SUBJECT}|call\s+me|what|can|do"
     r"|is|let|\w+\s+is\s+right)\b)"
-    rf"|(?<=\s)(?:and|then|or|plus)\s+(?=(?:also\s+|now\s+|then\s+)?(?:{_SUBJECT}|call\s+me\b|keep\b|answer\b|reply\b))"
+    rf"|(?<=\s)(?:and|then|or|plus)\s+(?=(?:also\s+|now\s+|then\s+)?(?:{_SUBJECT}|call\s+me\b|keep\b|answer\b"
+    rf"|reply\b))"
     rf"|(?<=\s)(?<!\blive\s)and\s+(?=(?:{_VERB})\s)"
     rf"|,\s+(?=(?:{_SUBJECT}|{_QUESTION}|now\b|not\b|no\b|never\b|if\b|unless\b|says?\b|said\b"
-    r"|thanks?\b|especially\b|including\b))"
+    r"|thanks?\b|especially\b|including\b|(?:just\s+)?call\s+me\b))"
     r"|,\s+(?:then|and|so|or)\s+(?=(?:then|obey|ignore|forward|send|delete|call|run|always|never)\b)",
     re.IGNORECASE,
 )
 
+# "Coca-Cola - Bottlers": a dash inside a name.
+_NAME_BEFORE = re.compile(r"[\w.]\s+[A-Z][\w&.']*\s+$")
+_DOUBLE_NAME = re.compile(
+    r"\s+(?!(?:I|I'm|I've|My|We|Our|The|It|It's|So|But|And|Please|Call|That's|This|You|He|She|They|No|Yes|Not"
+    r"|Just|Thanks)\b)"
+    r"[A-Z][\w&.']*(?:\s+[A-Z&][\w&.']*){0,3}\s*(?:$|[,.;!?()])"
+)
+_BULLET = re.compile(r"\s*(?:[-–—*•·▪◦‣+]|\d{1,2}[.)]|\[[ xX]?\])\s+(?=\S)")
+# A picture or smiley behind the words; "I love 🍕" keeps what it is about.
+_PICTURE = re.compile(
+    r"(?<!\blove)(?<!\blike)(?<!\bhate)(?<!\benjoy)(?<!\bsupport)(?<!\ba)(?<!\bthe)(?<!\bmy)(?<!\bof)(?<!\bto)"
+    r"\s+(?:[^\w\s\x00-\x7f]+\s*|:-?[)DP]|;-?\)|<3|:)+$"
+)
+_EDGES = " .!?…,:;~*"
+
 _LEAD = re.compile(
-    r"(?:(?:hi|hey|hello|howdy|hiya|good\s+(?:morning|evening|afternoon))(?:\s+(?:there|all|again|everyone))?[,!.]?\s+"
+    r"(?:(?:hi|hey|hello|howdy|hiya|good\s+(?:morning|evening|afternoon))(?:\s+(?:there|all|again"
+    r"|everyone))?[,!.]?\s+"
     r"|(?:and|but|so|also|well|ok|okay|yes|yeah|yep|yup|oh|ah|um|uh|hmm|anyway|anyways|sorry|plus|then|"
     r"because|since|as(?=\s+(?:i|i'm|my|we)\b)|given\s+that|actually|honestly|personally|frankly"
     r"|basically|btw|fyi|tbh|ps"
@@ -87,10 +107,12 @@ _LEAD = re.compile(
     r"|(?:quick|small|another)?\s*(?:heads\s*up|fun\s+fact|reminder|side\s+note)\s*[:,-]\s*"
     r"|i\s+(?:just\s+)?(?:should|must|want\s+to|wanted\s+to|have\s+to|can)\s+(?:also\s+)?(?:mention"
     r"|add|say|tell\s+you|note)\s+(?:that\s+)?"
-    r"|i\s+(?:already\s+)?(?:told|said\s+to)\s+you\s+(?:that\s+)?|i\s+mentioned\s+(?:that\s+)?|i\s+said\s+(?:that\s+)?"
+    r"|i\s+(?:already\s+)?(?:told|said\s+to)\s+you\s+(?:that\s+)?|i\s+mentioned\s+(?:that\s+)?"
+    r"|i\s+said\s+(?:that\s+)?"
     r"|you\s+(?:should|must|might\s+want\s+to|may\s+want\s+to)\s+know\s+(?:that\s+)?|(?:did\s+i\s+mention\s+that)\s+"
     r"|for\s+every(?:one|body)\s+(?:at|in)\s+(?:my\s+|our\s+|the\s+)?\w+,?\s+|the\s+thing\s+is,?\s+"
-    r"|turns\s+out\s+(?:that\s+)?)",
+    r"|(?:as\s+)?(?:it\s+)?turns\s+out,?\s+(?:that\s+)?|it\s+turned\s+out\s+(?:that\s+)?"
+    r"|after\s+all,?\s+|good\s+news[,:!]?\s+|no\s+wait,?\s+)",
     re.IGNORECASE,
 )
 _ASKED = re.compile(
@@ -109,23 +131,73 @@ _OTHER = re.compile(
 _ELIDED = re.compile(rf"(?:also\s+|then\s+|now\s+|really\s+|absolutely\s+)*(?:{_VERB})\s", re.IGNORECASE)
 
 
-def clauses(text: str, *, offset: int = 0) -> Iterator[Clause]:
-    """The clauses of a message in order; positions are shifted by `offset`."""
-    masked = mask(text)
-    fake = FAKE_ROLE.search(masked)
-    fake_at = fake.start() if fake else len(masked)
+@dataclass(frozen=True)
+class Sentence:
+    """A run of text up to a full stop or line end, and where it begins in the message."""
+
+    words: str
+    """As written, with everything that is not the speaker's own masked."""
+    start: int
+    flags: frozenset[str]
+    """What holds for all of it, set by itself or by what stands around it."""
+
+
+def sentences(text: str) -> Iterator[Sentence]:
+    """The sentences of a message in order, up to where another author pretends to begin; in one linear pass."""
     carried: frozenset[str] = frozenset()
-    sentences = list(_sentences(masked))
-    for number, (start, end) in enumerate(sentences):
-        taken_back = number + 1 < len(sentences) and flags.takes_back(masked[slice(*sentences[number + 1])])
-        cut = min(end, fake_at) if start < fake_at else end
-        spans = [(start, cut)] if cut == end else [(start, cut), (cut, end)]
-        for a, b in spans:
-            extra = frozenset({"fake_role"}) if a >= fake_at else frozenset()
-            sentence = one_line(masked[a:b])
-            carried |= flags.opens(sentence)
-            own = flags.of_sentence(sentence) | carried | extra | ({"sarcasm"} if taken_back else frozenset())
-            yield from _clauses_of(masked, a, b, own, offset)
+    fence = ""
+    for offset, piece in windows(text):
+        masked = mask(fence + piece)[len(fence) :]
+        fence = open_fence(fence + piece)
+        fake = FAKE_ROLE.search(masked)
+        end = fake.start() if fake else len(masked)
+        spans = [(a, min(b, end)) for a, b in _sentences(masked) if a < end]
+        for number, (a, b) in enumerate(spans):
+            line = one_line(masked[a:b])
+            carried |= flags.opens(line)
+            around = carried | flags.of_answer([masked[c:d] for c, d in spans[number + 1 : number + 3]])
+            if masked[a:b].strip():
+                yield Sentence(masked[a:b], offset + a, around)
+        if fake:
+            return
+
+
+def windows(text: str) -> Iterator[tuple[int, str]]:
+    """(position, piece) of the text, cut at line or sentence ends: no pattern runs over more at once."""
+    at = 0
+    while at < len(text):
+        end = min(len(text), at + WINDOW)
+        if end < len(text):
+            cut = max(text.rfind("\n", at, end), text.rfind(". ", at, end) + 1)
+            end = cut + 1 if cut > at else end
+        yield at, text[at:end]
+        at = end
+
+
+def clauses(sentence: Sentence) -> Iterator[Clause]:
+    """The clauses of a sentence in order."""
+    words = sentence.words
+    whole = one_line(words)
+    own = flags.of_sentence(whole) | sentence.flags
+    subject, before, asked_before = "", "", False
+    tainted: frozenset[str] = frozenset()
+    for a, b, joined in _pieces(words):
+        piece = words[a:b]
+        said, asked = _led(piece)
+        if not said or len(said) > MAX_CLAUSE:
+            continue
+        if _ASKED.fullmatch(piece + ", "):  # "For future reference, I …"
+            asked_before = True
+            continue
+        at = sentence.start + a + piece.rindex(said)
+        stop = at + len(said)
+        said, subject, foreign = _with_subject(one_line(said), subject)
+        found = flags.of_clause(piece, said, joined, words[b : b + 40])
+        tainted = flags.carried(tainted, piece, joined) | (found & flags.STICKY)
+        everything = own | found | tainted | foreign
+        after = one_line(words[b : b + 200])
+        yield Clause(said, at, stop, everything, whole, before, after, asked or asked_before)
+        before = said
 
 
 def _sentences(masked: str) -> Iterator[tuple[int, int]]:
@@ -149,35 +221,16 @@ def _short(masked: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-def _clauses_of(masked: str, start: int, end: int, own: frozenset[str], offset: int) -> Iterator[Clause]:
-    sentence = masked[start:end]
-    whole = one_line(sentence)
-    subject, before, asked_before = "", "", False
-    tainted: frozenset[str] = frozenset()
-    for a, b, joined in _pieces(sentence):
-        piece = sentence[a:b]
-        said, asked = _led(piece)
-        if not said or len(said) > MAX_CLAUSE:
-            continue
-        if _ASKED.fullmatch(piece + ", "):  # "For future reference, I …"
-            asked_before = True
-            continue
-        at = start + a + piece.rindex(said)
-        stop = at + len(said)
-        said, subject, foreign = _with_subject(one_line(said), subject)
-        found = flags.of_clause(piece, said, joined, sentence[b : b + 40])
-        tainted = flags.carried(tainted, piece, joined) | (found & flags.STICKY)
-        everything = own | found | tainted | foreign
-        yield Clause(
-            said, offset + at, offset + stop, everything, whole, before, sentence[b : b + 1], asked or asked_before
-        )
-        before = said
-
-
 def _pieces(sentence: str) -> Iterator[tuple[int, int, str]]:
     """(start, end, the words or mark before it) of each clause."""
     at, joined = 0, ""
     for match in _BOUNDARY.finditer(sentence):
+        if (
+            match[0] in "-–"
+            and _DOUBLE_NAME.match(sentence, match.end())
+            and _NAME_BEFORE.search(sentence[max(0, match.start() - 30) : match.start()])
+        ):
+            continue
         if sentence[at : match.start()].strip():
             yield *_trim(sentence, at, match.start()), joined
         at, joined = match.end(), match[0].strip(" ,").casefold()
@@ -192,14 +245,15 @@ def _trim(sentence: str, a: int, b: int) -> tuple[int, int]:
 
 def _led(piece: str) -> tuple[str, bool]:
     """The piece without the words that only lead in to it, and whether they asked to remember it."""
-    said, asked, before = piece, False, None
+    bullet = _BULLET.match(piece)
+    said, asked, before = _PICTURE.sub("", piece[bullet.end() if bullet else 0 :]), False, None
     while said != before:
         before = said
         if match := _ASKED.match(said):
             said, asked = said[match.end() :], True
         elif (match := _LEAD.match(said)) and match.end() < len(said):
             said = said[match.end() :]
-    return said.strip(" .!?…,"), asked
+    return said.strip(_EDGES), asked
 
 
 def _with_subject(said: str, subject: str) -> tuple[str, str, frozenset[str]]:

@@ -2,6 +2,12 @@
 
 import re
 
+SOMETIMES = "conditional"
+"""It holds at times: no lasting state of the speaker."""
+
+DISOWNED = "disowned"
+"""The speaker does not like it: others' name for them is no name to use."""
+
 STICKY = frozenset({"hypothetical", "reported"})
 """Flags that hold for the rest of the sentence, not only for the clause that shows them."""
 
@@ -10,6 +16,15 @@ def _any(*parts: str) -> re.Pattern[str]:
     return re.compile("|".join(parts), re.IGNORECASE)
 
 
+_TEXTS = (
+    r"(?:draft|letter|e-?mail|message|text|essay|bio|biography|post|tweet|cv|resume|résumé|transcript|chat"
+    r"|chat\s+log|conversation|log|article|paragraph"
+    r"|intro|introduction|speech|story|poem|abstract|quote|excerpt|snippet|prompt|example|thread|comment"
+    r"|caption|blurb|reply|response|ad"
+    r"|listing|dialog(?:ue)?|diary|screenplay|script|review|passage|original|source\s+text|testimonial"
+    r"|reference\s+letter|minutes|interview|headline"
+    r"|profile\s+text|personal\s+statement|memo|document|input|output|sample|copy)s?"
+)
 _FICTION = _any(
     r"\b(?:write|draft|compose|continue|finish|tell)\s+(?:me\s+|us\s+)?(?:a|an|the|another|some|this"
     r"|my)\s+(?:\w+\s+){0,3}?"
@@ -27,6 +42,18 @@ _FICTION = _any(
     r"|docs|interview|report|news)|on\s+.{3,40}\bwrote|"
     r"quote|excerpt|example|input|text|lyrics|transcript|caption|headline|prompt)\s*:",
     r"\b(?:my|the)\s+character\b",
+    r"\b(?:reply|respond|answer|react)\s+to\s+(?:this|these|the|an?|that|my|his|her|their|it)\b[^.!?]{0,60}:",
+    r"\b(?:improve|fix|polish|shorten|simplify|check|grade|review|critique|expand|format|reformat|convert"
+    r"|explain|evaluate|annotate|parse"
+    r"|redact|humani[sz]e|tidy\s+up|clean\s+up|proof-?read|translate|summari[sz]e|rewrite|rate|spellcheck|tldr"
+    r"|tl;dr)\s+(?:this|these|the\s+following|my\s+\w+"
+    r"|it|the\s+\w+)\b[^.!?]{0,60}:",
+    rf"\b(?:here(?:'s|\s+is|\s+are|\s+comes)|this\s+is|below(?:\s+is)?|attached(?:\s+is)?|pasting|pasted"
+    rf"|i\s+(?:got|received|wrote|drafted|found)"
+    rf"|look\s+at|see|feedback\s+on|thoughts\s+on|what\s+do\s+you\s+think\s+of|help\s+(?:me\s+)?with"
+    rf"|from)\b[^.!?]{{0,60}}\b{_TEXTS}\b[^.!?]{{0,40}}:",
+    rf"^\W*(?:[\w-]+\s+){{0,3}}{_TEXTS}\s*(?:\(.{{0,30}}\)\s*)?:",
+    r"^\W*(?:q|a|question\s*\d+|answer)\s*:|\?\s*a:",
 )
 _SUPPOSE = _any(
     r"^\W*(?:ok(?:ay)?,?\s+|so,?\s+|now,?\s+|just\s+|please\s+|let's\s+|let\s+us\s+|say,?\s+)*"
@@ -59,6 +86,17 @@ _SARCASM = _any(
     r"sitting\s+in|standing\s+in|losing|repeating)\b",
     r"\b(?:love|adore|enjoy)\s+(?:it\s+when|being\s+(?:ignored|late|stuck|told|woken|put|kept)|waiting"
     r"|paying\s+\w+|having\s+to)\b",
+)
+_TAKEN_BACK = _any(
+    r"(?:[,;(–—-]|\.\.|\bbut|\band|\bthat's|\bwhich\s+is|\bit's|\bthat\s+is)\s*(?:honestly|actually|well"
+    r"|obviously|of\s+course|all|just|ok)?,?\s*"
+    r"an?\s+(?:\w+\s+)?(?:lie|joke)\b",
+    r"[,;(–—.-]\s*(?:lol|haha|well|ok|and|but|i'm|im|just|only|hah)*,?\s*(?:just\s+|only\s+)?(?:kidding|joking"
+    r"|jk|j/k|psych|sike|not\s+really|or\s+not|lol\s+no"
+    r"|haha\s+no|nope|not\s+true|no\s+i'm\s+not|in\s+my\s+dreams|i\s+wish|you\s+wish)\s*[^\w\s]*\s*$",
+    r"\blol\s+no(?:pe|t)?\b|\b(?:jk|j/k)\b|\b(?:just|only)\s+(?:kidding|joking)\b|\bpsych!|\b(?:that's|it's"
+    r"|this\s+is)\s+(?:not\s+true|a\s+lie|false|sarcasm)\b",
+    r"\bor\s+not(?:\s+lol|\s+haha)?\W*$|\((?:not|joke|joking|kidding|sarcasm|irony|ironic|lies?)\W*\)",
 )
 _SAID = (
     r"(?:(?:always|just|once|also|still|even|then|often|only)\s+)*(?:(?:keeps?|kept)\s+(?:saying"
@@ -102,6 +140,25 @@ _CONDITION = _any(
     r"\bin\s+my\s+dreams?\b",
     r"\bi\s+dream(?:ed|t)?\b",
 )
+_SOMETIMES = _any(
+    r"\b(?:when(?:ever)?|while|whilst)\s+(?:i|i'm|im|we|we're|she|he|they|my|our|it's|at|in|on|out|around|with"
+    r"|possible|convenient|there|the|you|you're|someone"
+    r"|eating|cooking|travell?ing|dining|visiting|working|abroad|needed|necessary)\b",
+    r"\bcomes\s+to\s+(?:breakfast|lunch|dinner)\b|\bfor\s+(?:breakfast|lunch|dinner)\b",
+    r"\bonly\s+(?:on|at|in|when|during|before|after|for\s+(?:lent|breakfast|lunch|dinner))\b",
+    r"\b(?:on|at|during|over)\s+(?:the\s+)?(?:week\s*ends?|week\s*days?|weeks?|week|mon|tues?|wednes|thurs|fri"
+    r"|satur|sun)(?:days?)?\b",
+    r"\bat\s+(?:parties|restaurants|times|lunch|dinner|breakfast|school)\b",
+    r"\b(?:around|in\s+front\s+of|with)\s+(?:my|her|him|them|his|other|certain|the)\s*(?:friends?|family"
+    r"|parents|in-laws|girlfriend|boyfriend|wife|husband"
+    r"|partner|kids|mum|mom|dad|colleagues|people)?\b(?=$|[,.!])",
+    r"\bexcept\s+(?:on|at|in|when|for|during)\b|\b(?:some|most)\s+(?:days|of\s+the\s+(?:time|week|year))\b"
+    r"|\bhalf\s+(?:of\s+)?(?:the|my)\s+(?:time|week|year)\b"
+    r"|\bpart\s+of\s+the\s+(?:time|year|week)\b|\bevery\s+other\s+\w+|\bsometimes\b|\boccasionally\b"
+    r"|\bin\s+(?:the\s+)?(?:winter|summer|spring|autumn|january|public)\b(?!\s+\d)"
+    r"|\bon\s+and\s+off\b|\bbefore\s+(?:six|6)\b|\bper\s+week\b|\b(?:one|two|three|four|\d)\s+days?\s+a\s+week\b",
+)
+_GOES_ON = re.compile(r"\s*,?\s*(?:while|whilst|when|whenever|except|only|but\s+only|at\s+least)\b", re.IGNORECASE)
 _MODAL = _any(
     r"\bi(?:'d|\s+(?:would|could|might|may|should|shall|will))\b(?!\s+(?:rather|prefer)\b)",
     r"\bi'll\b",
@@ -149,19 +206,53 @@ def opens(sentence: str) -> frozenset[str]:
 
 
 _NOT_MEANT = re.compile(
-    r"\W*(?:not|just\s+kidding|kidding|jk|lol\s+no|as\s+if|yeah\s+right|i\s+wish)\W*", re.IGNORECASE
+    r"(?:(?:haha\w*|lol|lmao|hehe|nah|no|oh|ok|okay|well|wait|but|and|sorry)[\s,.!]+)*"
+    r"(?:not|not\s+really|(?:just|only|i'm|im|i\s+am|i\s+was|totally)?\s*(?:just\s+|only\s+)?(?:kidding"
+    r"|joking)(?:\s+.{0,20})?|jk|j/k|psych|sike|psyche"
+    r"|(?:lol|haha\w*|hell|um+|err?|oh)[\s,]+no|no+pe|nah|as\s+if|yeah,?\s+right|i\s+wish|in\s+my\s+dreams"
+    r"|you\s+wish|gotcha"
+    r"|april\s+fools?|(?:(?:but|well|honestly|actually|ok|okay)\s+)?(?:that's|that\s+was|that\s+is|it's"
+    r"|it\s+was|this\s+is)\s+"
+    r"(?:\w+\s+)?(?:an?\s+)?(?:\w+\s+)?(?:lie|joke|not\s+true|untrue|false|bullshit|nonsense|made\s+up|sarcasm|irony)"
+    r"|not\s+true|a\s+joke|i\s+lied|i'm\s+lying|i\s+made\s+(?:that|it)\s+up|no,?\s+i'm\s+not|no,?\s+i\s+don't"
+    r"|or\s+not|ignore\s+that|forget\s+(?:that|it|i\s+said\s+that)"
+    r"|never\s*mind\s+that|don't\s+believe\s+me|take\s+that\s+back|i\s+take\s+(?:that|it)\s+back|strike\s+that"
+    r"|scratch\s+that)",
+    re.IGNORECASE,
+)
+_LAUGH = re.compile(r"\W*(?:(?:lo+l|haha\w*|hehe\w*|lmao|rofl|ha)\W*)*", re.IGNORECASE)
+_DISOWNED = re.compile(
+    r"(?:i|and\s+i|but\s+i)\s+(?:(?:really|absolutely|kinda|do)\s+)*(?:hate|can't\s+stand|dislike|detest"
+    r"|loathe|don't\s+like|despise)\s+"
+    r"(?:it|that|this|being|the\s+name|when)\b|(?:please\s+)?(?:don't|never|do\s+not)(?:\s+you)?$|please\s+don't\b",
+    re.IGNORECASE,
 )
 
 
-def takes_back(sentence: str) -> bool:
-    """Whether the sentence says that the one before was not meant ("Not!")."""
-    return bool(_NOT_MEANT.fullmatch(sentence))
+def of_answer(following: list[str]) -> frozenset[str]:
+    """What the next sentences say about the one before: that it was not meant ("Not!"), or is not liked."""
+    for sentence in following:
+        words = sentence.strip(" \t\n.!?…,;:()*~-\"'")
+        words = "".join(c for c in words if c.isascii()).strip(" .!?,;:()")
+        if not words or _LAUGH.fullmatch(words):
+            continue
+        if len(words) > 60:
+            break
+        if _NOT_MEANT.fullmatch(words):
+            return frozenset({"sarcasm"})
+        return frozenset({"disowned"}) if disowns(words) else frozenset()
+    return frozenset()
+
+
+def disowns(words: str) -> bool:
+    """Whether the words say that what was told before is not liked ("and I hate it")."""
+    return bool(_DISOWNED.match(words.strip(" ,.;:()-!")))
 
 
 def of_sentence(sentence: str) -> frozenset[str]:
     """Flags of a whole sentence, whichever clause shows them."""
     found = set()
-    if _SARCASM.search(sentence):
+    if _SARCASM.search(sentence) or _TAKEN_BACK.search(sentence):
         found.add("sarcasm")
     if _REPORTED.search(sentence):
         found.add("reported")
@@ -183,6 +274,10 @@ def of_clause(piece: str, said: str, joined: str, rest: str) -> frozenset[str]:
         found.add("uncertain")
     if _PAST.search(piece):
         found.add("past")
+    if _SOMETIMES.search(f"{said} {rest}" if _GOES_ON.match(rest) else said):
+        found.add(SOMETIMES)
+    if disowns(rest):
+        found.add(DISOWNED)
     return frozenset(found)
 
 

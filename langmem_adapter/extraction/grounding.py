@@ -30,9 +30,14 @@ def ground(candidate: Candidate, messages: Mapping[str, Message]) -> str | None:
     cited = _cited(candidate, messages)
     if cited is None:
         return "unknown_message"
-    if not any(_folded(candidate.excerpt) in _folded(m.text) for m in cited):
+    if not any(_holds(m.text, candidate.excerpt) for m in cited):
         return "excerpt_not_in_message"
-    return _content_reason(candidate)
+    return unsupported(candidate)
+
+
+def _holds(text: str, excerpt: str) -> bool:
+    # Most excerpts are exact: a long message is folded only for those that are not.
+    return excerpt in text or _folded(excerpt) in _folded(text)
 
 
 def _cited(candidate: Candidate, messages: Mapping[str, Message]) -> list[Message] | None:
@@ -42,7 +47,8 @@ def _cited(candidate: Candidate, messages: Mapping[str, Message]) -> list[Messag
     return None if message is None else [message]
 
 
-def _content_reason(candidate: Candidate) -> str | None:
+def unsupported(candidate: Candidate) -> str | None:
+    """Why the content does not rest on the excerpt, wherever that stands; None if it does."""
     content, excerpt = candidate.content, candidate.excerpt
     if any(_PLACEHOLDER.search(part) for part in (content, candidate.value, candidate.slot)):
         return "placeholder"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from langmem_adapter.extraction.clauses import Clause
 from langmem_adapter.extraction.masking import MASK
+from langmem_adapter.extraction.vocabulary import NOT_PLACES, PLACES
 from langmem_adapter.records import Candidate, SourceType
 from langmem_adapter.text import slot as normal
 
@@ -230,6 +231,11 @@ _NO_PLACE = re.compile(
 )
 
 
+_NO_PLACES_HEAD = frozenset(
+    "plan phase step section chapter level team tier version option monday tuesday wednesday thursday friday".split()
+)
+
+
 def place(words: str) -> str | None:
     """A place as named ("Ghent", "the Netherlands", "Portland, Oregon", "berlin"), else None."""
     cut = _PLACE_STOP.sub("", " " + words).strip(" .!?,:;\"'")
@@ -240,8 +246,11 @@ def place(words: str) -> str | None:
         return None
     if not re.fullmatch(r"[\w.',&/ -]+", cut) or (re.match(r"the(?: |$)", cut, re.I) and not cut[4:5].isupper()):
         return None
+    if cut.casefold() in NOT_PLACES or cut.split()[0].casefold() in _NO_PLACES_HEAD:
+        return None
     if cut == cut.lower():
-        return cut.title() if len(cut.split()) <= 2 and cut.replace(" ", "").isalpha() else None
+        known, _, rest = cut.partition(",")
+        return ", ".join(p.strip().title() for p in (known, rest) if p) if known in PLACES else None
     return cut if any(w[0].isupper() for w in cut.split()) else None
 
 
@@ -265,7 +274,9 @@ _NAME = re.compile(rf"{_NAME_WORD}(?:\s+{_NAME_WORD}){{0,3}}")
 def name(words: str) -> str | None:
     """A person's name as typed, capitalised when written in lower case; None for "later", "crazy" and the like."""
     cut = re.split(
-        r"[,;:!?()]|\s+(?:please|instead|from\s+now|now|not|for|by|and|or|when|in|at|because|with|since|like)\b", words
+        r"[,;:!?()]|\s+(?:please|instead|from\s+now|now|not|for|by|and|or|when|in|at|because|with|since"
+        r"|like)\b",
+        words,
     )[0]
     cut = cut.strip(" .\"'")
     match = _NAME.fullmatch(cut)

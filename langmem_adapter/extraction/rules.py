@@ -8,9 +8,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from langmem_adapter.extraction import times
-from langmem_adapter.extraction.clauses import Clause, clauses
-from langmem_adapter.extraction.grounding import ground
+from langmem_adapter.extraction import flags, times
+from langmem_adapter.extraction.clauses import WINDOW, Clause, Sentence, clauses, sentences, windows
+from langmem_adapter.extraction.grounding import unsupported
 from langmem_adapter.extraction.masking import FAKE_ROLE, straight
 from langmem_adapter.extraction.patterns import RULES
 from langmem_adapter.extraction.phrases import Rule
@@ -19,18 +19,18 @@ from langmem_adapter.extraction.tool_text import settings
 from langmem_adapter.records import Candidate, Extraction, Message, Turn
 from langmem_adapter.text import MAX_CONTENT, one_line
 
-WINDOW = 256 * 1024
-"""Most characters looked at in one piece; longer messages are cut at a line or sentence end."""
-
 MAX_CANDIDATES = 50
 """Most candidates of one turn; the rest are counted as `too_many`."""
+
+MAX_SENTENCES = 20_000
+"""Most different sentences about the speaker that are read in one message."""
 
 _POINTS = frozenset({"issue", "decision", "project"})
 """Topics whose facts are of a moment anyway: "since yesterday" in them is no end."""
 
 _WORTH_READING = re.compile(
     r"\b(?:i|i'm|im|i've|ive|me|my|we|our)\b|\bname's\b|\bis\s+(?:right|correct|it|accurate|what)\b"
-    r"|\bare\s+my\b|^(?:please|always|never|"
+    r"|\bare\s+my\b|^(?:still|please|always|never|"
     r"don't|do|dont|keep|be|stay|answer|reply|respond|use|write|no|avoid|stop|give|send|skip|leave"
     r"|without|it's|it|this|that's|that|make|"
     r"from|in|going|home|speak|talk|chat|explain|just|could|can|also|the\s+(?:whole|entire|team"
@@ -39,9 +39,23 @@ _WORTH_READING = re.compile(
 )
 """Most clauses of a long text speak of something else: one look spares them all patterns."""
 
+_SELF = r"(?:i|i'm|im|i've|ive|i'd|me|my|mine|we|our|us|myself)\b"
+_WORTH_SPLITTING = re.compile(
+    rf"\b{_SELF}|\bname's\b|^\W*(?:\w+\W+){{0,4}}?(?:please|always|never|don't|dont|do|keep|be|stay|answer"
+    rf"|reply|respond|use|write|no|avoid"
+    r"|stop|give|send|skip|leave|without|make|from|in|going|home|speak|talk|chat|explain|just|could|can|also"
+    r"|still|yes|it's|that's"
+    r"|that\s+should|make\s+that|aisle|window)\b|\bis\s+(?:right|correct|it|accurate|what)\b|\bincluded\b",
+    re.IGNORECASE,
+)
+"""Sentences without such a word speak of something else and are not cut into clauses."""
+_SPEAKS_OF_SELF = re.compile(rf"(?:^|(?<=[.!?])\s|\n)\s?{_SELF}", re.IGNORECASE)
+_NO_BAR = frozenset({flags.SOMETIMES, flags.DISOWNED})
 _EXCLUSIVE = frozenset(
     {"diet", "travel/seat", "identity/name", "identity/language", "home/location", "work/employer", "work/role"}
 )
+_STATES = _EXCLUSIVE - {"travel/seat"}
+"""Topics of what holds in general: "vegan when I'm with her" is none."""
 
 
 class RuleExtractor:
@@ -57,45 +71,64 @@ class RuleExtractor:
     def extract(self, turn: Turn) -> Extraction:
         """The facts of one turn, each with its exact words, and how many were refused for which reason."""
         dropped: Counter[str] = Counter()
-        found = [c for message in turn.messages for c in self._from(message, turn, dropped)]
-        kept = _distinct(found)
+        kept: dict[tuple[str, ...], Candidate] = {}
+        for message in turn.messages:
+            if message.role == "human":
+                _spoken(message, turn, kept, dropped)
+            elif message.role == "tool" and message.name in self._tools:
+                for candidate, start, end in settings(message.text[:WINDOW]):
+                    _keep(candidate.change(excerpt=message.text[start:end], message_id=message.id), kept)
         if len(kept) > MAX_CANDIDATES:
             dropped["too_many"] += len(kept) - MAX_CANDIDATES
-        return Extraction(candidates=tuple(kept[:MAX_CANDIDATES]), dropped=dict(dropped))
-
-    def _from(self, message: Message, turn: Turn, dropped: Counter[str]) -> Iterator[Candidate]:
-        if message.role == "human":
-            yield from _spoken(message, turn, dropped)
-        elif message.role == "tool" and message.name in self._tools:
-            for candidate, start, end in settings(message.text[:WINDOW]):
-                yield candidate.change(excerpt=message.text[start:end], message_id=message.id)
+        return Extraction(candidates=tuple(kept.values())[:MAX_CANDIDATES], dropped=dict(dropped))
 
 
-def _spoken(message: Message, turn: Turn, dropped: Counter[str]) -> Iterator[Candidate]:
-    refused: dict[str, str | None] = {}
-    if FAKE_ROLE.search(message.text):
+def _spoken(message: Message, turn: Turn, kept: dict[tuple[str, ...], Candidate], dropped: Counter[str]) -> None:
+    if any(FAKE_ROLE.search(piece) for _, piece in windows(message.text)):
         dropped["fake_role"] += 1
-    for offset, piece in _windows(message.text):
-        for clause in clauses(piece, offset=offset):
-            reason, candidates = _read(clause, refused, dropped)
-            if reason:
-                continue
-            for candidate in candidates:
-                dated = _dated(candidate, clause, turn)
-                if dated is None:
-                    dropped["temporary"] += 1
-                else:
-                    words = _excerpt(message.text[clause.start : clause.end], candidate.excerpt)
-                    yield from _grounded(dated.change(message_id=message.id), words, message, dropped)
+    refused: dict[str, str | None] = {}
+    read: dict[tuple[str, frozenset[str]], list[Candidate]] = {}
+    for sentence in sentences(message.text):
+        if len(kept) >= MAX_CANDIDATES or len(read) >= MAX_SENTENCES:
+            # Nobody tells this much at once: the rest is counted by how its sentences begin.
+            rest = windows(message.text[sentence.start :])
+            dropped["too_many"] += sum(1 for _, piece in rest for _ in _SPEAKS_OF_SELF.finditer(piece))
+            return
+        if not _WORTH_SPLITTING.search(sentence.words):
+            _refusal(one_line(sentence.words), refused, dropped)
+            continue
+        key = sentence.words, sentence.flags
+        if key not in read:
+            read[key] = list(_taught(sentence, message, turn, refused, dropped))
+        for candidate in read[key]:
+            _keep(candidate, kept)
 
 
-def _grounded(candidate: Candidate, words: str, message: Message, dropped: Counter[str]) -> Iterator[Candidate]:
+def _taught(
+    sentence: Sentence, message: Message, turn: Turn, refused: dict[str, str | None], dropped: Counter[str]
+) -> Iterator[Candidate]:
+    for clause in clauses(sentence):
+        reason, candidates = _read(clause, refused, dropped)
+        if reason:
+            continue
+        for candidate in candidates:
+            dated = _dated(candidate, clause, turn)
+            if dated is None:
+                dropped["temporary"] += 1
+            elif flags.SOMETIMES in clause.flags and candidate.topic in _STATES:
+                dropped[flags.SOMETIMES] += 1
+            else:
+                words = _excerpt(message.text[clause.start : clause.end], candidate.excerpt)
+                yield from _grounded(dated.change(message_id=message.id), words, dropped)
+
+
+def _grounded(candidate: Candidate, words: str, dropped: Counter[str]) -> Iterator[Candidate]:
     """The candidate with its words, or with those before the first comma; counted as dropped if neither bears it."""
     reason = None
     for excerpt in (words, words.split(",")[0]):
         said = candidate.change(excerpt=excerpt, content=one_line(candidate.content))
-        reason = ground(said, {message.id: message}) if len(said.content) <= MAX_CONTENT else "too_long"
-        if reason is None:
+        reason = unsupported(said) if len(said.content) <= MAX_CONTENT else "too_long"
+        if reason is None and excerpt.strip():
             yield said
             return
     dropped[reason or "no_excerpt"] += 1
@@ -107,26 +140,15 @@ def _excerpt(clause: str, words: str) -> str:
     return clause[at : at + len(words)] if at >= 0 and words else clause
 
 
-def _windows(text: str) -> Iterator[tuple[int, str]]:
-    at = 0
-    while at < len(text):
-        end = min(len(text), at + WINDOW)
-        if end < len(text):
-            cut = max(text.rfind("\n", at, end), text.rfind(". ", at, end) + 1)
-            end = cut + 1 if cut > at else end
-        yield at, text[at:end]
-        at = end
-
-
 def _read(clause: Clause, refused: dict[str, str | None], dropped: Counter[str]) -> tuple[str | None, list[Candidate]]:
     """The candidates of a clause, and the reason that forbids them, if any."""
     for rule in RULES if _WORTH_READING.search(clause.said) else ():
         if candidates := list(_matched(rule, clause)):
-            blocking = clause.flags - rule.tolerates
+            blocking = clause.flags - rule.tolerates - _NO_BAR
             if blocking:
                 dropped[min(blocking)] += len(candidates)
                 return min(blocking), []
-            if rule.closed and clause.after != ":":  # "write in French: …" is for once
+            if rule.closed and not clause.after.startswith(":"):  # "write in French: …" is for once
                 return None, candidates
             if rule.closed:
                 dropped["one_off"] += len(candidates)
@@ -162,13 +184,20 @@ def _dated(candidate: Candidate, clause: Clause, turn: Turn) -> Candidate | None
     return candidate.change(topic="general", slot=candidate.slot or candidate.value, valid_to=end, expires_at=end)
 
 
-def _distinct(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Without repetition; of several values on one exclusive topic, the one said last."""
-    last: dict[tuple[str, ...], Candidate] = {}
-    for c in candidates:
-        exclusive = c.topic in _EXCLUSIVE and c.intent == "assert"
-        key = (c.subject, c.topic, "") if exclusive else (c.subject, c.topic, c.slot, c.value.casefold(), c.intent)
-        if exclusive or key not in last:
-            last.pop(key, None)
-            last[key] = c
-    return list(last.values())
+def _keep(candidate: Candidate, kept: dict[tuple[str, ...], Candidate]) -> None:
+    """Adds the candidate without repetition; of several values on one exclusive topic, the one said last."""
+    c = candidate
+    exclusive = c.topic in _EXCLUSIVE and c.intent == "assert"
+    key = (c.subject, c.topic, "") if exclusive else (c.subject, c.topic, c.slot, c.value.casefold(), c.intent)
+    if not exclusive and key in kept:
+        return
+    if exclusive:
+        # What ends the old value and what gives the new one, said in one breath, are one change.
+        for ended in [k for k, o in kept.items() if o.intent == "retract" and (o.subject, o.topic) == key[:2]]:
+            del kept[ended]
+    elif c.intent == "retract" and c.topic in _EXCLUSIVE:
+        before = kept.get((c.subject, c.topic, ""))
+        if before is not None and before.value.casefold() == c.value.casefold():
+            del kept[(c.subject, c.topic, "")]
+    kept.pop(key, None)
+    kept[key] = c

@@ -135,3 +135,28 @@ def test_the_excerpt_is_what_was_typed(facts):
     """Typographic marks kept, lead-in words not."""
     (found,) = facts("By the way, I’m vegan!")
     assert found.excerpt == "I’m vegan"
+
+
+@pytest.mark.parametrize("sentence", ["I like {}.", "I live in Rome{}.", "I went there with {}.", "I like tea."])
+def test_time_grows_with_the_length_of_a_message_not_its_square(extract, sentence):
+    """Twice as many sentences take at most three times the processor's time (with an allowance for noise)."""
+
+    def cost(count: int) -> float:
+        text = " ".join(sentence.format(f"x{n:05d}a") for n in range(count))
+        started = time.process_time()
+        extract(text)
+        return time.process_time() - started
+
+    cost(100)
+    assert cost(8_000) <= 3 * cost(4_000) + 0.5
+
+
+def test_a_code_fence_longer_than_one_window_stays_code(facts):
+    """What is pasted as code teaches nothing, wherever the text is cut; what follows it does."""
+    pasted = "```\n" + "some line of code\n" * 5_000 + "I live in Rome.\n```\nI'm vegan."
+    assert [c.value for c in facts(pasted)] == ["vegan"]
+
+
+def test_a_story_longer_than_one_window_stays_a_story(facts):
+    """What was said to be fiction is so to the end of the message."""
+    assert facts("Write a story: it was a dark night. " + "It rained a lot. " * 5_000 + "I live in Rome.") == []

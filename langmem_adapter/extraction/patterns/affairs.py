@@ -114,7 +114,8 @@ _NO_OBJECT = re.compile(
     re.I,
 )
 _OFTEN = (
-    r"(?:always|never|usually|often|rarely|hardly\s+ever|mostly|typically|generally|normally|regularly|sometimes|only)"
+    r"(?:always|never|usually|often|rarely|hardly\s+ever|mostly|typically|generally|normally|regularly"
+    r"|sometimes|only)"
 )
 _REGULAR = re.compile(
     r"\b(?:every|each|daily|weekly|on\s+\w+days|at\s+weekends|on\s+weekends|twice|once\s+a|without"
@@ -191,6 +192,14 @@ _ILLS = (
 )
 _WHO = r"(?P<who>i|we|i've|we've|i\s+have|we\s+have)"
 RULES = (
+    rule(
+        r"(?:i'm|im|i\s+am|i've\s+been)\s+(?:currently\s+|still\s+|now\s+)*(?P<verb>training|studying"
+        r"|learning)\s+(?P<what>to\s+(?:be|become)\s+an?\s+"
+        r"[\w-]+(?:\s+[\w-]+){0,2})$",
+        lambda m, c: iter(
+            [fact(f"The user is {m['verb'].casefold()} {m['what']}.", "general", m["what"], "in training")]
+        ),
+    ),
     rule(
         r"i\s+(?:don't|do\s+not|dont)\s+(?P<verb>smoke|drive|vape|cook|fly|swim|drink|gamble)(?=$|[,.!]"
         r"|\s+(?:at\s+all|any\s*more|and|or|so))",

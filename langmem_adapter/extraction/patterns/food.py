@@ -30,7 +30,7 @@ _SAME = {
 _STOP = (
     r"(?=$|[,.!]|\s+(?:now|too|again|though|and|these\s+days|since|for|person|myself|by|at|who|because"
     r"|only|last|this|about|around|years|months|actually|btw|as\s+well|if|but|eater|"
-    r"nowadays|today|already|lol|haha|here|in\s+case|diet|food|everything|meals?|household|family|in|at|last"
+    r"nowadays|today|already|fyi|honestly|really|obviously|lol|haha|here|in\s+case|diet|food|everything|meals?|household|family|in|at|last"
     r"|with|as|when|so|currently|please|tho)\b)"
 )
 _FLESH = (
@@ -65,24 +65,55 @@ def _ended(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
 
 
 def _eats_again(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
-    food = match["food"].casefold()
+    food = " ".join(match["food"].casefold().split())
     again = " again" if re.search(r"\bagain\b|\bback\s+to\b", match[0], re.IGNORECASE) else ""
     yield fact(f"The user eats {food}{again}.", "diet", value=f"eats {food}")
+    if food != "fish" or re.match(r"i\s+(?:do\s+|now\s+)*eat\b", match[0], re.IGNORECASE):
+        yield _no_longer_avoided(f"The user eats {food}{again}.", food)
+
+
+def _no_longer_avoided(content: str, food: str) -> Candidate:
+    return fact(content, "preference/likes", food, "avoid", kind="preference", retract=True)
+
+
+def _has_again(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    verb = match["verb"].casefold().removesuffix("ing")
+    for food in things(match["food"], 3):
+        content = f"The user {verb}s {food} again."
+        yield fact(content, "preference/likes", food, f"{verb}s", kind="preference")
 
 
 def _no_flesh(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
-    food = match["food"].casefold()
-    yield fact(f"The user does not eat {food}.", "diet", value=f"no {food}")
+    """Kept beside the diet, which it does not contradict: a vegan eats no meat either."""
+    for food in things(match["food"], 2):
+        yield from _shuns(f"The user does not eat {food.casefold()}.", food.casefold())
+
+
+def _shuns(content: str, food: str) -> Iterator[Candidate]:
+    yield fact(content, "preference/likes", food, "avoid", kind="preference")
+    if re.fullmatch(_FLESH, food):
+        yield fact(content, "diet", value=f"eats {food}", retract=True)
+
+
+def _eats_no(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    verb = match["verb"].casefold()
+    for food in things(match["food"], 3):
+        content = f"The user {verb}s no {food}."
+        yield fact(content, "preference/likes", food, "avoid", kind="preference")
+
+
+def _all_but(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    verb, all_but = match["verb"].casefold(), " ".join(match["all"].casefold().split())
+    for food in things(match["food"], 3):
+        content = f"The user {verb}s {all_but} {food}."
+        yield fact(content, "preference/likes", food, "avoid", kind="preference")
 
 
 def _gave_up(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
     food = match["food"].casefold()
     verb = " ".join(match["verb"].casefold().split()).replace("given up", "gave up")
     what = f"{(match['act'] or '').casefold()}{food}"
-    if food in ("meat", "fish", "red meat"):
-        yield fact(f"The user {verb} {what}.", "diet", value=f"no {food}")
-    else:
-        yield fact(f"The user {verb} {what}.", "preference/likes", food, "avoid", kind="preference")
+    yield from _shuns(f"The user {verb} {what}.", food)
 
 
 def _cannot_have(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
@@ -101,7 +132,7 @@ def _as_a(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
 def _avoids(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
     verb = "drink" if "drink" in match["verb"].casefold() else "eat"
     for food in things(match["food"], 3):
-        yield fact(f"The user does not {verb} {food}.", "preference/likes", food, "avoid", kind="preference")
+        yield from _shuns(f"The user does not {verb} {food}.", food)
 
 
 def _stays_off(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
@@ -117,8 +148,34 @@ def _singular(word: str) -> str:
     return word[:-2] if word.endswith(("oes", "shes", "ches")) else word.removesuffix("s")
 
 
+_NO_ALLERGEN = re.compile(
+    r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?|(?:\w+\s+)?(?:work|jobs?|mornings?|people|men|women"
+    r"|meetings?|deadlines?|rules|math\w*"
+    r"|homework|housework|chores|cleaning|cooking|exercise|exercising|gyms?|sports?|running|cardio|effort|fun"
+    r"|drama|stupid|stupidity|idiots?|fools?|morons?|liars?"
+    r"|lies|lying|bull\s?shit|bs|nonsense|crap|authority|change|failure|losing|defeat|politics|politicians"
+    r"|taxes|bills|bureaucracy"
+    r"|paperwork|spreadsheets?|excel|jira|powerpoint|small\s+talk|love|romance|feelings|relationships?"
+    r"|marriage|success|money|poverty"
+    r"|adulting|getting\s+up.*|waking\s+up.*|being\s+.*|waiting|boredom|excuses|sarcasm|compliments|advice"
+    r"|criticism|praise|children|kids|exes"
+    r"|commitments?|responsibilit(?:y|ies)|silence|hype|clich[eé]s?|code|bugs|legacy\s+code|javascript|java"
+    r"|php|school|math|bad\s+\w+"
+    r"|my\s+.*|their\s+.*|your\s+.*|good\s+\w+|early\s+.*|saying\s+.*|doing\s+.*|fake\s+.*|negativity|toxicity"
+    r"|winter|summer|monday\s+.*)"
+    r"|[\w\s-]+(?:ness|ism|ship|hood|ity|itment)",
+    re.IGNORECASE,
+)
+"""What nobody is allergic to, except in jest."""
+
+
 def _allergens(words: str) -> list[tuple[str, str]]:
-    return [(item, _singular(item.casefold())) for item in things(words, 3) if not re.search(r"\d", item)]
+    found: list[tuple[str, str]] = []
+    for item in things(words, 3):
+        if re.search(r"\d", item) or _NO_ALLERGEN.fullmatch(item):
+            break
+        found.append((item, _singular(item.casefold())))
+    return found
 
 
 def _allergic(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
@@ -158,6 +215,49 @@ def _outgrew(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
         yield fact(f"The user is no longer allergic to {item}.", "diet/allergy", slot, "none")
 
 
+def _over(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    item, kind = match["what"].casefold(), match["kind"].casefold()
+    how = " ".join((match.groupdict().get("how") or "").casefold().split())
+    if re.fullmatch(r"(?:any|food|known|other|no|a|an|my|the)", item):
+        return
+    said = f"The user {how} their {item} {kind}." if how else f"The user's {item} {kind} is gone."
+    yield fact(said, "diet/allergy", _singular(item), "none")
+
+
+def _not_allergic(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    for item, slot in _allergens(match["what"]):
+        yield fact(f"The user is not allergic to {item}.", "diet/allergy", slot, "allergic", retract=True)
+
+
+def _not_intolerant(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    item = match["what"].casefold()
+    yield fact(f"The user is not {item} intolerant.", "diet/allergy", item, "intolerant", retract=True)
+
+
+def _has_no_allergy(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    item, kind = match["what"].casefold(), match["kind"].casefold()
+    if not re.fullmatch(r"(?:any|food|known|other|an?|my|the)(?:\s.*)?", item):
+        value = "allergic" if kind.startswith("allerg") else "intolerant"
+        yield fact(f"The user has no {item} {kind}.", "diet/allergy", _singular(item), value, retract=True)
+
+
+def _not_diet(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
+    diet = _diet_name(match["diet"])
+    if instead := re.match(
+        rf"but\s+(?:rather\s+|actually\s+)?(?:an?\s+)?(?P<diet>{_KIND})\b", clause.after, re.IGNORECASE
+    ):
+        new = _diet_name(instead["diet"])
+        article = "an" if new[0] in "aeiou" else "a"
+        yield fact(f"The user follows {article} {new} diet, not {diet}.", "diet", value=new, replaces=diet)
+        return
+    article = "an" if diet[0] in "aeiou" else "a"
+    yield fact(f"The user does not follow {article} {diet} diet.", "diet", value=diet, retract=True)
+
+
+def _eats_all(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    yield fact("The user eats everything.", "diet", value="eats everything")
+
+
 def _no_allergies(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
     yield fact("The user has no allergies.", "diet/allergy", "any", "none")
 
@@ -166,9 +266,45 @@ def _coeliac(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
     yield fact(f"The user has {match['what'].casefold()} disease.", "diet/allergy", "gluten", "intolerant")
 
 
+_EATER = r"i\s+(?:pretty\s+much\s+|basically\s+|will\s+)?(?P<verb>eat|drink)\s+"
+_A0 = r"(?:a\s+|an\s+)?(?:(?:strict|committed|proud|full|mostly)\s+)?"
 _GRADE = r"(?P<grade>(?:mostly|mainly|largely|partly)\s+)?"
 _A = r"(?:a\s+|an\s+)?(?:(?:strict|lifelong|committed|proud|devoted|complete|full|happy|total|long-?time)\s+)?"
 RULES = (
+    rule(
+        _EATER + r"(?P<all>(?:everything|anything|all\s+(?:foods?|meats?|kinds?\s+of\s+\w+))\s+"
+        r"(?:except(?:\s+for)?|but|apart\s+from|besides|other\s+than|save))\s+(?P<food>.+)",
+        _all_but,
+    ),
+    rule(
+        r"i\s+(?P<verb>eat|drink)\s+(?:absolutely\s+)?no\s+(?P<food>(?!more\b|less\b|longer\b|matter\b)[a-z].+)",
+        _eats_no,
+    ),
+    rule(r"i\s+(?:do\s+)?eat\s+everything(?=$|[,.!])", _eats_all),
+    rule(rf"(?:i'm\s+|i\s+am\s+|im\s+)?still\s+{_A0}(?P<diet>{_KIND}){_STOP}", _follows),
+    rule(
+        r"i(?:'ve|\s+have)?\s*(?:finally\s+|apparently\s+)?(?P<how>outgrew|outgrown|grew\s+out\s+of"
+        r"|grown\s+out\s+of|got\s+over|lost)\s+(?:my|the)\s+"
+        r"(?P<what>[a-z]+(?:\s+[a-z]+)?)\s+(?P<kind>allergy|intolerance|sensitivity)\b",
+        _over,
+    ),
+    rule(
+        r"my\s+(?P<what>[a-z]+(?:\s+[a-z]+)?)\s+(?P<kind>allergy|intolerance|sensitivity)\s+(?:is|has|went"
+        r"|disappeared|seems\s+to\s+(?:be|have))\s*"
+        r"(?:now\s+|completely\s+)?(?:gone|away|over|cured|disappeared|gone\s+away|vanished)(?=$|[,.!]|\s)",
+        _over,
+    ),
+    rule(
+        r"i\s+(?:no\s+longer\s+have|(?:don't|do\s+not|dont)\s+have|have\s+no"
+        r"|never\s+had)\s+(?:an?\s+)?(?P<what>[a-z]+(?:\s+[a-z]+)?)\s+"
+        r"(?P<kind>allergy|intolerance)(?=$|[,.!]|\s+(?:any|after))",
+        _has_no_allergy,
+    ),
+    rule(
+        rf"(?:i'm|im|i\s+am)\s+not\s+(?:actually\s+|really\s+)?(?:an?\s+)?(?:strict\s+)?(?P<diet>{_KIND})(?=$"
+        rf"|[,.!]|\s+(?:after\s+all|though|actually|btw|tho|at\s+all)\b)",
+        _not_diet,
+    ),
     rule(
         r"i(?:'ve|\s+have)?\s*(?:just\s+|recently\s+)?(?P<verb>stopped|quit|gave\s+up|given\s+up|cut\s+"
         r"out)\s+(?P<act>eating\s+|drinking\s+)?"
@@ -230,6 +366,15 @@ RULES = (
         _eats_again,
     ),
     rule(
+        r"i\s+(?:still\s+|actually\s+)?eat\s+(?P<food>meat(?:\s+and\s+fish)?|fish\s+and\s+meat|red\s+meat)$",
+        _eats_again,
+    ),
+    rule(
+        r"i(?:'m|\s+am|'ve|\s+have)?\s+(?:now\s+|started\s+|back\s+to\s+)*(?P<verb>eat(?:ing)?|drink(?:ing)?)\s+"
+        r"(?P<food>[a-z][a-z -]{1,40}?)\s+again$",
+        _has_again,
+    ),
+    rule(
         r"i\s+(?:do\s+not|don't|dont|never|no\s+longer)\s+eat\s+(?:any\s+)?(?P<food>meat\s+or\s+fish"
         r"|fish\s+or\s+meat|meat|red\s+meat"
         r"|animal\s+products?|fish\s+or\s+meat)(?=$|[,.!]|\s+(?:any|at\s+all|now|so|and"
@@ -248,6 +393,16 @@ RULES = (
         r"longer\s+allergic\s+to\s+(?P<what2>.+))",
         _outgrew,
     ),
+    rule(
+        r"(?:i'm|im|i\s+am)\s+(?:actually\s+)?not\s+(?:actually\s+"
+        r"|really\s+)?allergic\s+to\s+(?P<what>.+?)(?:\s+after\s+all)?$",
+        _not_allergic,
+    ),
+    rule(
+        r"(?:i'm|im|i\s+am)\s+(?:actually\s+)?not\s+(?P<what>lactose|gluten|fructose|histamine|dairy|wheat|soy"
+        r"|egg)[- ]intolerant",
+        _not_intolerant,
+    ),
     rule(rf"{AM}\s+{ADV}allergic\s+to\s+(?P<what>.+)", _allergic),
     rule(
         rf"(?:{HAVE}|i\s+suffer\s+from)\s+(?:(?:an?|the|severe|bad|serious|mild|slight|terrible"
@@ -265,7 +420,8 @@ RULES = (
     rule(rf"{AM}\s+{ADV}intolerant\s+(?:to|of)\s+(?P<what>.+)", _intolerant),
     rule(rf"(?:{AM}\s+{ADV}(?:a\s+)?|{HAVE}\s+)(?P<what>coeliac|celiac)\b", _coeliac),
     rule(
-        r"(?:i\s+(?:do\s+not|don't|dont)\s+have\s+any|i\s+have\s+no|i've\s+got\s+no)\s+(?:known\s+|food\s+)*allergies",
+        r"(?:i\s+(?:do\s+not|don't|dont)\s+have\s+any|i\s+have\s+no|i've\s+got\s+no)\s+(?:known\s+"
+        r"|food\s+)*allergies",
         _no_allergies,
     ),
     rule(

@@ -3,10 +3,13 @@
 import re
 from collections.abc import Iterator
 
+from langmem_adapter.extraction import flags
 from langmem_adapter.extraction.clauses import Clause
 from langmem_adapter.extraction.masking import MASK
 from langmem_adapter.extraction.phrases import ADV, AM, fact, name, place, rule, tail_cut, thing, things
+from langmem_adapter.extraction.vocabulary import DWELLING, FIRST_NAMES, PLACES
 from langmem_adapter.records import Candidate
+from langmem_adapter.text import negated
 
 LANGUAGES = (
     r"(?:(?:british|american|australian|canadian|us|uk|plain|simple|brazilian|european|latin\s+"
@@ -45,16 +48,80 @@ def language_name(words: str) -> str:
     return " ".join(kept.get(w, w.capitalize()) for w in words.casefold().split())
 
 
-def _goes_by(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+_NOT_CALLED = frozenset(
+    (
+        "train car bike bus plane boat foot ferry tram taxi cab metro tube subway air sea rail road bicycle "
+        "motorbike scooter coach feel gut instinct intuition ear memory experience weight taste smell sight "
+        "numbers reviews ratings price appearance looks vibes rules book bye so too unnoticed quickly fast many "
+        "different several various both either any weird things stuff honey babe darling boss chief cheap lazy "
+        "idiot stupid liar"
+    ).split()
+)
+"""What one goes by without being called so: "I go by train"."""
+
+
+def _goes_by(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
     called = name(match["name"])
-    if called:
+    if called and flags.SOMETIMES not in clause.flags and called.split()[0].casefold() not in _NOT_CALLED:
         yield fact(f"The user goes by {called}.", "identity/name", value=called)
 
 
-def _no_longer_goes_by(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+def _typed_name(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
+    """As `_goes_by`, where an ordinary word might stand: in lower case only if all is."""
+    if match["name"][0].isupper() or clause.sentence.islower():
+        yield from _goes_by(match, clause)
+
+
+_BUT_NOT = re.compile(
+    r"[\s,(–-]*(?:and|but|which|though|although)?\s*(?:(?:i|nobody|no\s+one)\s+(?:\w+\s+)?(?:hate|can't|don't"
+    r"|dislike|detest|loathe|prefer|wish|else)|please\s+don't"
+    r"|that's\s+not|it's\s+not|don't\b|never\b|wrongly|by\s+mistake)",
+    re.IGNORECASE,
+)
+
+
+def _called_by_others(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
+    if flags.DISOWNED not in clause.flags and not _BUT_NOT.match(clause.after):
+        yield from _typed_name(match, clause)
+
+
+def _would_rather_be(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
+    if re.search(r"\bcalls?\s+me\b|\bmy\s+name\b|\bknown\s+as\b", clause.before, re.IGNORECASE):
+        yield from _goes_by(match, clause)
+
+
+_TITLES = re.compile(r"(?:dr|mr|mrs|ms|miss|prof|professor|sir|lady|lord|rev|captain)\b", re.IGNORECASE)
+
+
+def _full_name(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
+    """What to call the user, and the full name beside it, so that "call me Ada" contradicts neither."""
+    for said in _goes_by(match, clause):
+        called = said.value
+        if " " in called and not _TITLES.match(called) and not called.casefold().endswith(" doe"):
+            first = called.split()[0]
+            yield said.change(content=f"The user goes by {first}.", value=first)
+            yield fact(f"The user's full name is {called}.", "general", "full name", called)
+        else:
+            yield said
+
+
+def _no_longer_goes_by(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
     called = name(match["name"])
-    if called:
+    if not called or flags.SOMETIMES in clause.flags:
+        return
+    if re.match(r"(?:please\s+)?(?:stop|quit)\b", match[0], re.IGNORECASE):
+        content = f"The user asked to have {called} as a name dropped."
+        if negated(match[0]):
+            content = f"The user no longer goes by {called}."
+        yield fact(content, "identity/name", value=called, retract=True)
+    else:
         yield fact(f"The user no longer goes by {called}.", "identity/name", value=called, retract=True)
+
+
+def _not_named(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    called = name(match["name"])
+    if called and match["name"][0].isupper() and not re.match(_NATION, called, re.IGNORECASE):
+        yield fact(f"The user is not called {called}.", "identity/name", value=called, retract=True)
 
 
 def _introduces(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
@@ -110,13 +177,27 @@ def _from(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
 
 def _lives(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
     where = place(match["where"])
-    if where and where.casefold() in SOFTWARE:
+    if where and (where.casefold() in SOFTWARE or not _stays(where, match)):
         return
     if where:
         preposition = (match.groupdict().get("prep") or "in").casefold()
         preposition = preposition if preposition in ("in", "at", "on", "near", "outside") else "in"
         replaces = place(match.groupdict().get("old") or "")
         yield fact(f"The user lives {preposition} {where}.", "home/location", value=where, replaces=replaces)
+
+
+_ROAD = re.compile(
+    r"\b(?:street|st|road|rd|avenue|ave|lane|drive|way|hill|island|islands|isle|coast|square|row|boulevard"
+    r"|close|terrace|crescent|court"
+    r"|parade|quay|place|side|river|lake|peninsula|farm|strasse|straße|rue|via)\b|\d",
+    re.IGNORECASE,
+)
+
+
+def _stays(where: str, match: re.Match[str]) -> bool:
+    """Whether one can live "on" it: a street or an island, not Red Bull."""
+    on = (match.groupdict().get("prep") or "").casefold() == "on"
+    return not on or bool(_ROAD.search(where)) or where.casefold() in PLACES
 
 
 def _address(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
@@ -129,8 +210,10 @@ def _left_home(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
     where = place(match["where"])
     if where and match.groupdict().get("out"):
         yield fact(f"The user moved {match['out'].casefold()} {where}.", "home/location", value=where, retract=True)
-    elif where and re.search(r"no\s+longer|any", match[0], re.IGNORECASE):
-        yield fact(f"The user no longer lives in {where}.", "home/location", value=where, retract=True)
+    elif where:
+        over = re.search(r"no\s+longer|any\s*(?:more|longer)", match[0], re.IGNORECASE)
+        said = "no longer lives" if over else "does not live"
+        yield fact(f"The user {said} in {where}.", "home/location", value=where, retract=True)
 
 
 def _attribute(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
@@ -141,7 +224,7 @@ def _attribute(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
 
 def _dwelling(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
     what = thing(match["what"], 8)
-    if what:
+    if what and DWELLING.search(what):
         yield fact(f"The user lives {match['prep'].casefold()} {what}.", "general", "dwelling", what)
 
 
@@ -205,7 +288,8 @@ RULES = (
         _attribute,
     ),
     rule(
-        r"(?:please\s+)?(?:don't|do\s+not|dont|never)\s+call\s+me\s+(?P<name>[A-Z][\w'-]{0,30})"
+        r"(?:please\s+)?(?:(?:don't|do\s+not|dont|never)\s+call|(?:stop"
+        r"|quit)\s+calling)\s+me\s+(?P<name>[A-Z][\w'-]{0,30})"
         r"(?:\s+any\s*(?:more|longer)|\s+again)?$",
         _no_longer_goes_by,
     ),
@@ -216,7 +300,17 @@ RULES = (
         tolerates=("question",),
     ),
     rule(
-        r"(?:i\s+go\s+by|i'm\s+called|i\s+am\s+called|im\s+called|i'm\s+known\s+as|i\s+prefer\s+to\s+be\s+"
+        rf"i\s+(?:just\s+|also\s+|usually\s+|mostly\s+|now\s+)*go\s+by\s+(?:the\s+name\s+(?:of\s+)?)?{_NM}",
+        _typed_name,
+    ),
+    rule(r"i\s+(?:much\s+|strongly\s+)?prefer\s+(?P<name>(?-i:[A-Z])\w+)(?:\s+though)?$", _would_rather_be),
+    rule(
+        r"(?:my\s+name\s+(?:isn't|is\s+not|ain't)|(?:i'm|i\s+am)\s+not\s+(?:called\s+"
+        r"|named\s+)?(?=(?-i:[A-Z])))\s*(?P<name>(?-i:[A-Z])[\w'-]+)(?:\s+any\s*(?:more|longer))?$",
+        _not_named,
+    ),
+    rule(
+        r"(?:i'm\s+called|i\s+am\s+called|im\s+called|i'm\s+known\s+as|i\s+prefer\s+to\s+be\s+"
         r"called|i(?:'d|\s+would)\s+(?:prefer|rather)\s+(?:to\s+)?be\s+called|i\s+like\s+to\s+be\s+"
         rf"called)\s+(?:the\s+name\s+)?{_NM}",
         _goes_by,
@@ -225,16 +319,17 @@ RULES = (
     rule(
         r"(?:(?:everyone|everybody|people|friends|my\s+friends|most\s+people|my\s+family|my\s+colleagues"
         rf"|they|all\s+my\s+friends|folks)\s+)(?:just\s+|all\s+|usually\s+|always\s+)?calls?\s+me\s+{_NM}",
-        _goes_by,
+        _called_by_others,
         tolerates=("third_party",),
     ),
     rule(
         r"(?:my\s+(?:first\s+|full\s+|given\s+|preferred\s+|real\s+)?name\s+is|my\s+(?:first\s+|full\s+"
         rf")?name's|(?:the\s+)?name's|my\s+nickname\s+is)\s+{_NM}",
-        _goes_by,
+        _full_name,
     ),
     rule(
-        rf"my\s+(?P<part>surname|last\s+name|family\s+name|middle\s+name|maiden\s+name|pronouns)\s+(?:is|are)\s+{_NM}",
+        rf"my\s+(?P<part>surname|last\s+name|family\s+name|middle\s+name|maiden\s+name|pronouns)\s+(?:is"
+        rf"|are)\s+{_NM}",
         _part_of_name,
     ),
     rule(r"(?P<hi>(?:this\s+is)\s+)(?P<name>(?-i:[A-Z])\w+)\s+(?:here|speaking)$", _introduces),
@@ -251,7 +346,8 @@ RULES = (
     ),
     rule(
         r"(?:i'm|im|i\s+am|i\s+(?:(?:just|recently)\s+)?turned)\s+(?:now\s+|only\s+|already\s+"
-        r")?(?P<age>\d{1,3})(?:\s*(?:years?\s+old|yrs?\s+old|yo|y\.?o\.?)|$|\s+(?:last|this|on|yesterday|today|in)\b)",
+        r")?(?P<age>\d{1,3})(?:\s*(?:years?\s+old|yrs?\s+old|yo|y\.?o\.?)|$|\s+(?:last|this|on|yesterday|today"
+        r"|in)\b)",
         _age,
     ),
     rule(
@@ -268,7 +364,9 @@ RULES = (
     rule(rf"{AM}\s+{ADV}(?:originally\s+)?from\s+(?P<where>.+)", _from),
     rule(r"i\s+(?:originally\s+)?come\s+from\s+(?P<where>.+)", _from),
     rule(
-        rf"(?:i|we)\s+{ADV}(?:live\s+and\s+work|live|reside)\s+(?P<prep>in|at|on|near|outside)\s+(?P<where>.+)", _lives
+        rf"(?:i|we)\s+{ADV}(?:live\s+and\s+work|live|reside)\s+(?P<prep>in|at|on|near"
+        rf"|outside)\s+(?P<where>.+)",
+        _lives,
     ),
     rule(
         rf"(?:{AM}|we're|we\s+are)\s+{ADV}(?:living|based|located|settled)\s+(?P<prep>in|at|near|outside"
@@ -313,7 +411,7 @@ RULES = (
         _state,
     ),
     rule(rf"(?:i'm|im|i\s+am)\s+{ADV}(?P<what>{_NATION}){_NEXT}", _nationality),
-    rule(r"(?:i'm|i\s+am|im|it's|this\s+is)\s+(?P<name>[^\s,]+(?:\s+[^\s,]+)?)$", lambda m, c: _greeted(m, c)),
+    rule(r"(?:i'm|i\s+am|im|it's|this\s+is)\s+(?P<name>[^\s,]+(?:\s+[^\s,]+)?)(?:,.*)?$", lambda m, c: _greeted(m, c)),
 )
 
 
@@ -324,9 +422,8 @@ _GREETING = re.compile(
 
 
 def _greeted(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
-    """ "Hi, I'm Ada": a name only behind a greeting, since "I'm German" looks the same."""
+    """ "Hi, I'm Ada": a name behind a greeting, or if it is a known first name, since "I'm German" looks the same."""
     words = match["name"].split()
-    if _GREETING.match(clause.sentence) and all(w[0].isupper() and w[1:].islower() for w in words):
-        called = name(match["name"])
-        if called:
-            yield fact(f"The user goes by {called}.", "identity/name", value=called)
+    known = words[0].casefold() in FIRST_NAMES and re.match(r"i", match[0], re.IGNORECASE) and len(words) <= 2
+    if (_GREETING.match(clause.sentence) or known) and all(w[0].isupper() and w[1:].islower() for w in words):
+        yield from _full_name(match, clause)

@@ -9,6 +9,7 @@ from langmem_adapter.extraction.patterns.food import _KIND as DIETS
 from langmem_adapter.extraction.patterns.identity import SOFTWARE
 from langmem_adapter.extraction.phrases import ADV, AM, fact, generic, rule, tail_cut, thing, things, third
 from langmem_adapter.records import Candidate
+from langmem_adapter.text import slot as normal
 
 _SEATS = r"(?:aisle|window|middle|exit[- ]row|bulkhead|front[- ]row|front|back|rear|emergency[- ]exit)"
 _GROUND = re.compile(r"\b(?:train|bus|coach|cinema|theatre|theater|car|restaurant|boat|ferry|tram)s?\b", re.IGNORECASE)
@@ -46,11 +47,18 @@ _VERBS = {
 }
 
 
+def pair(one: str, other: str) -> str:
+    """The slot of a choice between two, the same whichever is preferred."""
+    return " or ".join(sorted((normal(one), normal(other))))
+
+
 def _prefers(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
     what, other = thing(match["what"]), thing(match["other"])
     if what and other:
         joint = " ".join(match["joint"].casefold().split())
-        yield fact(f"The user prefers {what} {joint} {other}.", "preference/likes", what, "like", kind="preference")
+        yield fact(
+            f"The user prefers {what} {joint} {other}.", "preference/likes", pair(what, other), what, kind="preference"
+        )
 
 
 def _dislikes(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
@@ -87,8 +95,28 @@ def _moved_tool(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
 
 def _unused(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
     what = thing(match["what"], 4)
-    if what and re.search(r"no\s+longer|any", match[0], re.IGNORECASE):
-        yield fact(f"The user no longer uses {what}.", "preference/tool", what, what, retract=True)
+    if what:
+        over = re.search(r"no\s+longer|any\s*(?:more|longer)", match[0], re.IGNORECASE)
+        said = "no longer uses" if over else "does not use"
+        yield fact(f"The user {said} {what}.", "preference/tool", what, what, retract=True)
+
+
+def _gave_up(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    what = thing(match["what"], 4)
+    if what:
+        verb = " ".join(match["verb"].casefold().split())
+        yield fact(f"The user {verb} {what}.", "preference/tool", what, what, retract=True)
+
+
+def _kinda(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
+    for candidate in _likes(match, clause):
+        yield candidate.change(source_type="user_implicit", confidence=0.65)
+
+
+def _went(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
+    if re.fullmatch(rf"(?:being\s+)?{DIETS}", tail_cut(match["new"]), re.IGNORECASE):
+        new, old = tail_cut(match["new"]).casefold(), tail_cut(match["old"]).casefold()
+        yield fact(f"The user went from {old} to {new}.", "diet", value=new, replaces=old)
 
 
 def _no_longer_likes(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
@@ -114,7 +142,8 @@ def _rather(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
             re.I,
         )
     ):
-        yield fact(f"The user would rather {what} than {other}.", "preference/likes", what, "like", kind="preference")
+        content = f"The user would rather {what} than {other}."
+        yield fact(content, "preference/likes", pair(what, other), what, kind="preference")
 
 
 def _hobby(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
@@ -128,9 +157,22 @@ def _supports(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
         yield fact(f"The user supports {what}.", "preference/likes", what, "like", kind="preference")
 
 
+_PASSING = re.compile(
+    r"(?:the|an?|my|their|our|this|that|these|those|your|his|her)\s+(?!(?-i:[A-Z]))|(?:first|second|third|last"
+    r"|next|previous|other|left|right"
+    r"|top|bottom|red|blue|green|black|white|yellow|dark|light|day|night|plan|option|tab|page|step|mode"
+    r"|version\s+\w+|part|phase"
+    r"|morning|afternoon|evening|early|late|mon|tues|wednes|thurs|fri|satur|sun|day|full|size|small|medium"
+    r"|large|english|french|german|spanish"
+    r"|economy|business|present|past|english)(?:day)?\b|\d",
+    re.IGNORECASE,
+)
+"""A switch of the moment, not of a tool: "from the first tab to the second"."""
+
+
 def _switched(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
     new, old = thing(match["new"], 4), thing(match["old"], 4)
-    if not new or not old:
+    if not new or not old or (_PASSING.match(new) and not re.search(_SEATS, new, re.IGNORECASE)):
         return
     if re.fullmatch(DIETS, new, re.IGNORECASE):
         yield fact(f"The user switched from {old} to {new}.", "diet", value=new.casefold(), replaces=old.casefold())
@@ -190,7 +232,7 @@ _SYSTEMS = (
 RULES = (
     rule(
         r"(?:i|we)(?:'ve|\s+have)?\s*(?:just\s+|recently\s+|finally\s+)*(?:ditched|dropped|swapped|traded"
-        r"|left|abandoned|gave\s+up)\s+"
+        r"|abandoned|gave\s+up)\s+"
         r"(?P<old>(?-i:[A-Z])[\w .+#-]{1,25}?)\s+(?:for|in\s+favou?r\s+of)\s+(?P<new>(?-i:[A-Z]).+)",
         _switched,
     ),
@@ -198,6 +240,22 @@ RULES = (
         r"(?:i|we)(?:'ve|\s+have)?\s*(?:just\s+|recently\s+|finally\s+)*moved\s+(?:over\s+)?from\s+"
         r"(?P<old>[\w .+#-]{2,25}?)\s+to\s+(?P<new>[\w .+#-]+)",
         _moved_tool,
+    ),
+    rule(
+        r"(?:i|we)(?:'ve|\s+have)?\s*(?:just\s+|recently\s+|finally\s+)*(?P<verb>(?:stopped|quit"
+        r"|gave\s+up)\s+using|uninstalled"
+        r"|gave\s+up\s+on(?=\s+(?-i:[A-Z])))\s+(?P<what>.+)",
+        _gave_up,
+    ),
+    rule(
+        r"(?:i|we)(?:'ve|\s+have)?\s*(?:just\s+|recently\s+)*(?:went"
+        r"|gone)\s+from\s+(?:being\s+)?(?P<old>.+?)\s+to\s+(?P<new>.+)",
+        _went,
+    ),
+    rule(
+        r"i\s+(?:kinda|sorta|kind\s+of|sort\s+of)\s+(?P<verb>hate|love|dislike|detest|adore|loathe)\s+(?P<what>.+)",
+        _kinda,
+        tolerates=("uncertain",),
     ),
     rule(
         r"(?:i|we)\s+(?:no\s+longer\s+use|(?:don't|do\s+not|dont)\s+use)\s+(?P<what>.+?)(?:\s+"

@@ -5,7 +5,9 @@ from collections.abc import Iterator
 
 from langmem_adapter.extraction.clauses import Clause
 from langmem_adapter.extraction.masking import MASK
+from langmem_adapter.extraction.patterns.identity import SOFTWARE
 from langmem_adapter.extraction.phrases import ADV, AM, fact, rule, tail_cut, thing
+from langmem_adapter.extraction.vocabulary import FIRMS, PLACES, WORKPLACE
 from langmem_adapter.records import Candidate
 
 _FIRM_STOP = re.compile(
@@ -13,7 +15,7 @@ _FIRM_STOP = re.compile(
     r"the\s+moment|until|with|when|while|from|"
     r"part[- ]time|full[- ]time|remotely|again|too|currently|doing|last|this|about|over|to|during"
     r"|every|most|or\s+so|by|near|down|up|if|"
-    r"anymore|any\s*more|any\s+longer|and\s+[a-z]|i\b)(?=\s|$).*",
+    r"anymore|any\s*more|any\s+longer|(?-i:and\s+[a-z])|i\b)(?=\s|$).*",
     re.IGNORECASE | re.DOTALL,
 )
 _NO_FIRM = re.compile(
@@ -39,8 +41,12 @@ def _firm(words: str) -> str | None:
     if re.search(r"\b(?:i|i'm|you|he|she|they|it|is|are|was)\b", cut, re.IGNORECASE) or re.search(r"[{}<>=|\\@]", cut):
         return None
     cut = re.sub(r"^(?:my|our)\s+", "their ", cut, flags=re.IGNORECASE)
-    if cut[0].islower() and not re.match(r"(?:an?|the|their)\s", cut):
-        return cut.title() if len(cut.split()) <= 2 and cut.isascii() and cut.replace(" ", "").isalpha() else None
+    if cut.casefold() in FIRMS and cut.islower():
+        return cut.upper() if len(cut) <= 3 else " ".join(w.capitalize() for w in cut.split())
+    if cut.islower():
+        return cut if re.match(r"(?:an?|the|their)\s", cut) and WORKPLACE.search(cut) else None
+    if re.match(r"(?:an?|their)\s", cut) and not WORKPLACE.search(cut) and not re.search(r"\s[A-Z]", cut):
+        return None
     return cut
 
 
@@ -71,7 +77,43 @@ def _works_there(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
 def _left(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
     firm = _firm(match["firm"])
     if firm:
-        yield fact(f"The user no longer works at {firm}.", "work/employer", value=_bare(firm), retract=True)
+        plain = re.match(r"i\s+(?:don't|do\s+not|dont)\b", match[0], re.IGNORECASE) and not _ANY_MORE.search(match[0])
+        said = "does not work" if plain else "no longer works"
+        yield fact(f"The user {said} at {firm}.", "work/employer", value=_bare(firm), retract=True)
+
+
+_ANY_MORE = re.compile(r"\bany\s*(?:more|longer)\b", re.IGNORECASE)
+
+
+def _changed_firm(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    """ "I left Acme for Globex": of employers, unless the names are those of tools or places."""
+    old, new = _firm(match["old"]), _firm(match["new"])
+    if not old or not new:
+        return
+    how = f"left {old}" if "left" in match[0].casefold() else f"quit {old}"
+    joint = " ".join(match["joint"].casefold().split())
+    content = f"The user {how} {joint} {new}."
+    if old.casefold() in SOFTWARE or new.casefold() in SOFTWARE:
+        yield fact(content, "preference/tool", new, new, replaces=old)
+    elif old.casefold() in PLACES or new.casefold() in PLACES:
+        if joint == "for" or "move" in joint:
+            yield fact(content, "home/location", value=new, replaces=old)
+    else:
+        yield fact(content, "work/employer", value=new, replaces=old)
+
+
+def _left_firm(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    firm = _firm(match["firm"])
+    if firm and firm.casefold() not in PLACES and firm.casefold() not in SOFTWARE:
+        verb = " ".join(match["verb"].casefold().split())
+        yield fact(f"The user {verb} {firm}.", "work/employer", value=firm, retract=True)
+
+
+def _not_role(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    role = occupation(match["role"])
+    if role:
+        article = match["article"].casefold()
+        yield fact(f"The user is not {article} {role}.", "work/role", value=role, retract=True)
 
 
 def _left_job(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
@@ -79,6 +121,9 @@ def _left_job(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
     if firm:
         verb = " ".join(match["verb"].casefold().split()).replace("was laid", "got laid")
         yield fact(f"The user {verb} their job at {firm}.", "work/employer", value=_bare(firm), retract=True)
+
+
+_LEARNER = re.compile(r"\b(?:student|pupil|undergrad(?:uate)?|phd\s+candidate)$", re.IGNORECASE)
 
 
 def _role_and_firm(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
@@ -89,10 +134,14 @@ def _role_and_firm(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
     shown = f"{article} {role}".strip() if article else role
     told = match.groupdict().get("sure")
     said = {None: "The user is", "": "The user's job is"}.get(told, "The user works as")
-    yield fact(f"{said} {shown}.", "work/role", value=role)
+    where = match.groupdict().get("firm")
+    school = _firm(where) if where and _LEARNER.search(role) else None
+    at = f" at {school}" if school and (match["prep"] or "").casefold() == "at" else ""
+    yield fact(f"{said} {shown}{at}.", "work/role", value=role)
     firm = _firm(match["firm"]) if match.groupdict().get("firm") else None
     if (
         firm
+        and not _LEARNER.search(role)
         and (firm[0].isupper() or re.match(r"(?:an?|the)\s", firm))
         and match["firm"][:1] != match["firm"][:1].casefold()
     ):
@@ -194,7 +243,26 @@ _HEADS = (
     r"|trader|strategist|specialist|"
     r"sculptress|weaver|ceramicist|zookeeper|lifeguard|referee|jockey|athlete|footballer|golfer|boxer|swimmer|runner"
 )
-_ROLE = re.compile(rf"(?:[\w&/'+#.-]+\s+){{0,4}}?(?:{_HEADS})(?=$|\s|[,.])", re.IGNORECASE)
+_NO_MODIFIER = (
+    r"(?!(?:to|be|been|become|becoming|an?|the|almost|nearly|hardly|barely|not|no|only|basically|practically"
+    r"|virtually|technically|half|kind"
+    r"|sort|about|than|my|your|his|her|their|our|this|that|who|for|and|or|if|as|like|with|from|of|by|at|in|on"
+    r"|more|less|such|what|every"
+    r"|some|any|now|next|maybe|wannabe|aspiring|future|former|ex|would-be|soon-to-be|failed|pretend|fake"
+    r"|armchair|so-called|self-proclaimed"
+    r"|is|are|was|were|has|have|had|will|you|i|he|she|they|it|secretly|supposedly|potential|hopeful"
+    r"|prospective|proud|glad|happy|sorry|married|engaged|related"
+    r"|dating|seeing|calling|training|studying|trying|hoping|working|talking|looking|watching|helping|hiring"
+    r"|visiting|meeting|texting|emailing"
+    r"|waiting|thinking|getting|going|learning|preparing|applying|dreaming|reading|writing|playing|using"
+    r"|making|doing|having|paying|suing)\b)"
+)
+_ROLE = re.compile(
+    rf"(?:(?:training|writing|learning|working|reading|playing|making)\s+(?=(?:manager|coordinator|director"
+    rf"|specialist|assistant|coach|officer|lead)\b)"
+    rf"|{_NO_MODIFIER}[\w&/'+#.-]+\s+){{0,4}}?(?:{_HEADS})(?=$|\s|[,.])",
+    re.IGNORECASE,
+)
 _NO_ROLE = re.compile(
     r"\b(?:bad|terrible|good|great|awful|horrible|decent|not|fan|natural|slow|fast|big|better|worse|no"
     r"|lousy|keen|avid|amateur|my|your|own|morning|night)\b",
@@ -225,7 +293,16 @@ def occupation(words: str, *, trusted: str | None = None) -> str | None:
         return match[0] + (" of " + what if of and (what := thing(of["what"], 6)) else "")
     return (
         thing(cut, 5)
-        if trusted and not match and not re.match(r"(?:an?\s+)?(?:team|group|one|usual|normal|charm)\b", cut)
+        if trusted
+        and not match
+        and not re.match(
+            r"(?:an?\s+)?(?:team|group|one|usual|normal|charm|hard|fast|quick\w*|slow\w*|much|little|long|best"
+            r"|well|good|if|though"
+            r"|often|soon|many|few|efficient\w*|expected|planned|intended|it|unit|pair|couple|robot|dog|slave"
+            r"|horse|mule|maniac|machine)\b",
+            cut,
+            re.IGNORECASE,
+        )
         else None
     )
 
@@ -235,6 +312,24 @@ _F = r"(?:\s+(?P<prep>at|for)\s+(?P<firm>[^,;:]+))?"
 RULES = (
     rule(r"(?:i'm|im|i\s+am)\s+no\s+longer\s+(?:working\s+as\s+)?(?:an?|the)\s+(?P<role>.+)", _role_ended),
     rule(r"(?:i'm|im|i\s+am)\s+not\s+(?:an?|the)\s+(?P<role>.+?)\s+any\s*(?:more|longer)", _role_ended),
+    rule(r"(?:i'm|im|i\s+am)\s+not\s+(?P<article>an?|the)\s+(?P<role>.+)", _not_role),
+    rule(
+        r"i(?:'ve|\s+have)?\s*(?:just\s+|recently\s+|finally\s+)*(?:left"
+        r"|quit)\s+(?P<old>(?-i:[A-Z])[\w&.' -]{1,40}?)\s+"
+        r"(?P<joint>for|to\s+join|to\s+work\s+(?:for|at)|to\s+move\s+to|and\s+(?:have\s+)?(?:now\s+)?(?:joined"
+        r"|started\s+(?:working\s+)?at|went\s+to|moved\s+to))\s+"
+        r"(?P<new>(?-i:[A-Z]).+)",
+        _changed_firm,
+    ),
+    rule(
+        r"i(?:'ve|\s+have)?\s*(?:just\s+|recently\s+|finally\s+)*(?P<verb>left|quit|resigned\s+from"
+        r"|got\s+fired\s+from|was\s+fired\s+from"
+        r"|got\s+laid\s+off\s+from"
+        r"|was\s+laid\s+off\s+from)\s+(?P<firm>(?-i:[A-Z])[\w&.'-]+(?:\s+(?-i:[A-Z&])[\w&.'-]*){0,3})"
+        r"(?=$|[,.!]|\s+(?:last|this|in|after|yesterday|today|recently|for\s+good|because|\w+\s+(?:days?"
+        r"|weeks?|months?|years?)\s+ago)\b)",
+        _left_firm,
+    ),
     rule(r"as\s+(?P<article>an?|the)\s+(?P<role>[^,;:]+?)(?:,\s*i\b|,?$|\s+i\b|\s+myself\b)", _as_a),
     rule(
         r"(?:i|we)\s+(?:no\s+longer\s+work|(?:don't|do\s+not|dont)\s+work)\s+(?:at|for)\s+"
@@ -242,7 +337,8 @@ RULES = (
         _left,
     ),
     rule(
-        r"i(?:'ve|\s+have)?\s*(?:just\s+|recently\s+)?(?:stopped|quit|finished)\s+working\s+(?:at|for)\s+(?P<firm>.+)",
+        r"i(?:'ve|\s+have)?\s*(?:just\s+|recently\s+)?(?:stopped|quit|finished)\s+working\s+(?:at"
+        r"|for)\s+(?P<firm>.+)",
         _left,
     ),
     rule(
@@ -262,6 +358,7 @@ RULES = (
         r"(?:now\s+|full[- ]time\s+|part[- ]time\s+|remotely\s+)*(?P<prep>at|for)\s+(?P<firm>.+)",
         _works_for,
     ),
+    rule(r"still\s+(?:working\s+)?(?P<prep>at|for)\s+(?P<firm>(?-i:[A-Z]).+)", _works_for),
     rule(rf"{AM}\s+{ADV}(?:employed|hired)\s+(?:at|by|with)\s+(?P<firm>.+)", _works_for),
     rule(
         r"i(?:'ve|\s+have)?\s*(?:just\s+|recently\s+|now\s+)*(?:joined|started\s+(?:working\s+)?(?:at|for)"
@@ -302,7 +399,7 @@ RULES = (
     ),
     rule(
         rf"(?:i\s+{ADV}study|i'm\s+{ADV}studying|i\s+am\s+studying|im\s+studying|i\s+major\s+in|i'm\s+"
-        r"majoring\s+in)\s+(?P<what>(?!for\b|hard|a\s+lot|it|every|in\b|at\b|on\b|with\b|late)[^,;:]+)",
+        r"majoring\s+in)\s+(?P<what>(?!for\b|to\b|hard|a\s+lot|it|every|in\b|at\b|on\b|with\b|late)[^,;:]+)",
         _study,
     ),
     rule(
