@@ -2,6 +2,8 @@
 
 import pytest
 
+from langmem_adapter.text import says_the_same
+
 NOTHING = [
     "I go by train.",
     "I go by car",
@@ -292,3 +294,19 @@ def test_a_hedged_taste_is_only_implied(facts):
     """Less trusted than a plain word."""
     (found,) = facts("tbh i kinda hate avocados")
     assert found.source_type == "user_implicit"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("I prefer tea over coffee.", "I prefer coffee over tea."),
+        ("I prefer cats to dogs.", "I prefer dogs to cats."),
+        ("I'd rather walk than drive.", "I'd rather drive than walk."),
+    ],
+)
+def test_opposite_preferences_contradict(one, other, facts):
+    """One slot, another value, and no wording that counts as the same."""
+    (first,), (second,) = facts(one), facts(other)
+    assert (first.topic, first.slot) == (second.topic, second.slot)
+    assert first.value != second.value
+    assert not says_the_same(first.content, second.content)

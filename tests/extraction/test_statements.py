@@ -241,7 +241,7 @@ CONTENT = [
     ("We moved to Ghent.", "The user lives in Ghent."),
     ("I can't stand jazz.", "The user cannot stand jazz."),
     ("I switched from Vim to Helix.", "The user switched from Vim to Helix."),
-    ("I prefer tea to coffee.", "The user prefers tea to coffee."),
+    ("I prefer tea to coffee.", "The user prefers tea rather than coffee."),
     ("I'm the CEO of a pottery studio.", "The user is the CEO of a pottery studio."),
     ("I no longer work at Halden.", "The user no longer works at Halden."),
     ("My son is lactose intolerant.", "The user's son is lactose intolerant."),

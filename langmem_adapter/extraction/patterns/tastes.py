@@ -55,10 +55,10 @@ def pair(one: str, other: str) -> str:
 def _prefers(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
     what, other = thing(match["what"]), thing(match["other"])
     if what and other:
-        joint = " ".join(match["joint"].casefold().split())
-        yield fact(
-            f"The user prefers {what} {joint} {other}.", "preference/likes", pair(what, other), what, kind="preference"
-        )
+        # Not the same words for either preference: wordings are compared as sets of words.
+        joint = "over" if normal(what) < normal(other) else "rather than"
+        content = f"The user prefers {what} {joint} {other}."
+        yield fact(content, "preference/likes", pair(what, other), what, kind="preference")
 
 
 def _dislikes(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
@@ -142,7 +142,8 @@ def _rather(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
             re.I,
         )
     ):
-        content = f"The user would rather {what} than {other}."
+        would = "would rather" if normal(what) < normal(other) else "would sooner"
+        content = f"The user {would} {what} than {other}."
         yield fact(content, "preference/likes", pair(what, other), what, kind="preference")
 
 
@@ -304,7 +305,7 @@ RULES = (
         r")?to\s+(?P<what>(?!the\s+(?:other|new)|a\s+different)[^,;:]+)",
         _uses,
     ),
-    rule(rf"i\s+{ADV}prefer\s+(?P<what>.+?)\s+(?P<joint>to|over|rather\s+than|instead\s+of)\s+(?P<other>.+)", _prefers),
+    rule(rf"i\s+{ADV}prefer\s+(?P<what>.+?)\s+(?:to|over|rather\s+than|instead\s+of)\s+(?P<other>.+)", _prefers),
     rule(r"i(?:'ve|\s+have)\s+(?:always|long)\s+(?P<verb>loved|liked|enjoyed|hated|disliked)\s+(?P<what>.+)", _likes),
     rule(
         rf"i\s+{ADV}(?P<verb>love|like|enjoy|adore|hate|dislike|detest|loathe|despise|prefer)\s+"
