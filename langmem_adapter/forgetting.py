@@ -11,20 +11,28 @@ from langmem_adapter.consolidation.step import Rules, counter, record_put, turn_
 from langmem_adapter.consolidation.undo import Names, undo, unlink
 from langmem_adapter.errors import InvalidInput, MemoryNotFound
 from langmem_adapter.namespaces import Namespace, Reader
-from langmem_adapter.ports import IO, retried
+from langmem_adapter.ports import IO, Ask, retried
 from langmem_adapter.records import HistoryEntry, MemoryRecord, Place, Receipt, Turn
 from langmem_adapter.retrieval import items_under
 
 Previous = Literal["stay", "restore", "refuse"]
 
 
-async def forget_source(io: IO, reader: Reader, source_id: str, rules: Rules) -> Receipt:
+Threads = Ask[str, None]
+"""Deletes a thread's checkpoints, by its id."""
+
+
+async def forget_source(
+    io: IO, reader: Reader, source_id: str, rules: Rules, threads: Threads | None = None
+) -> Receipt:
     """Erase what rests only on the source; take it out of what rests on others too, and flag that.
 
     What an erased record had replaced is active again, and so is what the source had declared over. Its turns keep
     their ids and times only. Unknown sources give an empty receipt.
     """
-    return await retried(io, lambda: _forget_once(io, reader, source_id, rules))
+    mine = await _threads_of(io, reader) & {source_id}  # before the turns that tell whose thread it is are gone
+    receipt = await retried(io, lambda: _forget_once(io, reader, source_id, rules))
+    return receipt.change(places=(*receipt.places, await _checkpoints(io, mine, threads), *_OUT_OF_REACH))
 
 
 async def _forget_once(io: IO, reader: Reader, source_id: str, rules: Rules) -> Receipt:
@@ -53,8 +61,6 @@ async def _forget_once(io: IO, reader: Reader, source_id: str, rules: Rules) -> 
         Place(name="turns", state="done", count=len(turns)),
         Place(name="summaries", state="done", count=len(summaries)),
         Place(name="blended records", state="done", count=len(flagged), note="kept, marked needs_regeneration"),
-        Place(name="checkpoints", state="out_of_reach", note="delete the thread with its checkpointer"),
-        Place(name="backups, exports, logs", state="out_of_reach"),
     )
     return Receipt(
         source_id=source_id,
@@ -112,9 +118,12 @@ def _with_twins(named: Sequence[MemoryRecord], known: Mapping[str, MemoryRecord]
     return list({r.memory_id: r for r in [*named, *twins]}.values())
 
 
-async def delete_all(io: IO, reader: Reader) -> tuple[int, Place]:
+async def delete_all(io: IO, reader: Reader, threads: Threads | None = None) -> tuple[int, Place]:
     """How many records were erased, and what became of the bytes; turns and all else below the user go too."""
-    return await retried(io, lambda: _delete_all_once(io, reader))
+    mine = await _threads_of(io, reader)
+    done = await retried(io, lambda: _delete_all_once(io, reader))
+    await _checkpoints(io, mine, threads)
+    return done
 
 
 async def _delete_all_once(io: IO, reader: Reader) -> tuple[int, Place]:
@@ -122,6 +131,22 @@ async def _delete_all_once(io: IO, reader: Reader) -> tuple[int, Place]:
     items = await items_under(io, reader.root)
     files = await _erased(io, [PutOp(i.namespace, i.key, None) for i in items], versions)
     return sum(i.namespace[-1] == "facts" for i in items), files
+
+
+_OUT_OF_REACH = (Place(name="backups, exports, logs", state="out_of_reach"),)
+
+
+async def _threads_of(io: IO, reader: Reader) -> set[str]:
+    """The threads in which the user spoke: nobody else's are deleted."""
+    items = await items_under(io, reader.space("turns"))
+    return {i.value["session_id"] for i in items if i.value.get("session_id")}
+
+
+async def _checkpoints(io: IO, mine: Collection[str], threads: Threads | None) -> Place:
+    if threads is None:
+        return Place(name="checkpoints", state="out_of_reach", note="pass Memory(checkpointer=…) to reach them")
+    await io.ask_all(threads, sorted(mine))
+    return Place(name="checkpoints", state="done", count=len(mine))
 
 
 async def _erased(io: IO, puts: Sequence[PutOp], versions: Mapping[Namespace, int]) -> Place:

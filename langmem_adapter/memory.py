@@ -19,6 +19,7 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, SystemMessage
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore, ensure_embeddings
 
 from langmem_adapter import arguments, forgetting, injection, learning, retrieval, sessions
@@ -111,7 +112,8 @@ class Memory:
     do both. `when`: "inline" learns before `add` and `remember` return; "background" in a thread, once the owner has
     been quiet for `debounce_seconds`. `topics`: all topics, e.g. `[*DEFAULT_TOPICS, Topic(name="hobby")]`. `policy`:
     who may overwrite whom. `tool_sources`: names of tools whose results may teach something. `people`: message `name` →
-    user id, where several people share a thread. `on_event(name, data)` is told what was learnt ("learnt", with the
+    user id, where several people share a thread. `checkpointer`: whose threads `forget_source` and `delete_all` delete
+    too. `on_event(name, data)` is told what was learnt ("learnt", with the
     operations), what went wrong ("recall_failed", "remember_failed") and what models cost ("model_call"). `clock`
     returns the current time, UTC-aware.
     """
@@ -130,6 +132,7 @@ class Memory:
         policy: TrustPolicy | None = None,
         tool_sources: str | Iterable[str] = (),
         people: Mapping[str, str] | None = None,
+        checkpointer: BaseCheckpointSaver[Any] | None = None,
         weights: Weights | None = None,
         on_event: Callable[[str, dict[str, Any]], None] | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -164,6 +167,9 @@ class Memory:
             self._worker = Worker(self._work, name="langmem_adapter")
             self._worker.ask(None)  # what an earlier process left
         self._people = dict(people or {})
+        self._threads: Ask[str, None] | None = (
+            None if checkpointer is None else Ask(checkpointer.delete_thread, checkpointer.adelete_thread)
+        )
         self._weights = weights or Weights()
 
     # ---------------------------------------------------------------- learning
@@ -473,7 +479,7 @@ class Memory:
 
         An empty or blank id raises MissingUser; `%` and `*` are ids like any other.
         """
-        return self._gone(*await forgetting.delete_all(io, Reader(user_id, app_name)))
+        return self._gone(*await forgetting.delete_all(io, Reader(user_id, app_name), self._threads))
 
     async def _forget_source(
         self,
@@ -492,7 +498,7 @@ class Memory:
         """
         arguments.source_id(source_id, required=True)
         owner = arguments.owner(user_id, app_name, scope)
-        return await forgetting.forget_source(io, owner, source_id, self._rules)
+        return await forgetting.forget_source(io, owner, source_id, self._rules, self._threads)
 
     # ---------------------------------------------------------------- around a turn (nodes, middleware, your own loop)
 

@@ -218,3 +218,57 @@ def test_what_a_listener_does_wrong_undoes_nothing(make):
     memory = make(on_event=listener)
     assert [o.action for o in memory.add("I'm vegan.", user_id="u")] == ["CREATE"]
     assert active(memory) == ["The user follows a vegan diet."]
+
+
+class TestCheckpoints:
+    """Forgetting reaches the threads of the user in a checkpointer, and nobody else's."""
+
+    def talk(self, memory: Memory, saver: object) -> object:
+        from langgraph.graph import START, StateGraph
+        from support import config
+
+        from langmem_adapter.langgraph import MemoryState, recall_node, remember_node
+
+        builder = StateGraph(MemoryState)
+        builder.add_node("recall", recall_node(memory))
+        builder.add_node("remember", remember_node(memory))
+        builder.add_edge(START, "recall")
+        builder.add_edge("recall", "remember")
+        app = builder.compile(checkpointer=saver)
+        for user, thread in (("u", "t1"), ("u", "t2"), ("other", "t3")):
+            app.invoke({"messages": [HumanMessage("I live in Rome.")]}, config(user, thread))
+        return app
+
+    def left(self, saver) -> set[str]:
+        return {c.config["configurable"]["thread_id"] for c in saver.list(None)}
+
+    @pytest.mark.parametrize("kind", ["in_memory", "sqlite"])
+    def test_a_forgotten_thread_is_gone_and_so_are_all_of_a_deleted_user(self, kind, tmp_path):
+        from langgraph.checkpoint.memory import InMemorySaver
+
+        from langmem_adapter.checkpoint.sqlite import SqliteCheckpointer
+
+        saver = InMemorySaver() if kind == "in_memory" else SqliteCheckpointer(tmp_path / "threads.db")
+        with Memory(tmp_path / "memory.db", checkpointer=saver) as memory:
+            self.talk(memory, saver)
+            memory.forget_source("t3", user_id="u")  # not this user's thread
+            assert self.left(saver) == {"t1", "t2", "t3"}
+            places = {p.name: p for p in memory.forget_source("t1", user_id="u").places}
+            assert (places["checkpoints"].state, places["checkpoints"].count) == ("done", 1)
+            assert self.left(saver) == {"t2", "t3"}
+            memory.delete_all(user_id="u")
+            assert self.left(saver) == {"t3"}
+        if kind == "sqlite":
+            saver.close()
+
+    def test_postgres_savers_threads_too(self, database, tmp_path):
+        from langgraph.checkpoint.postgres import PostgresSaver
+
+        with (
+            PostgresSaver.from_conn_string(database) as saver,
+            Memory(tmp_path / "memory.db", checkpointer=saver) as memory,
+        ):
+            saver.setup()
+            self.talk(memory, saver)
+            memory.delete_all(user_id="u")
+            assert self.left(saver) == {"t3"}
