@@ -77,7 +77,7 @@ async def hear(io: IO, spoken: Iterable[Turn]) -> list[Turn]:
     """The turns, written to their owners' queues; what is there already, or was learnt before, stays as it is."""
     heard = []
     for turn in spoken:
-        heard.append(await _distinguished(io, turn, await _stored(io, turn)))
+        heard.append(await _distinguished(io, turn, await _stored(io, turn)) if turn.anonymous else turn)
         await retried(io, functools.partial(_hear, io, heard[-1]))
     return heard
 

@@ -19,7 +19,7 @@ NEAR = 0.25
 """Relevance from which a record is a neighbour: low, because neighbours are only compared, not believed."""
 NEIGHBOURS = 8
 SWEEP = 1_000
-"""Records read per (topic, slot) and status; an exclusive slot has one active record and few contested ones."""
+"""Records read per (topic, slot), the last changed first; an exclusive slot has one active and few contested ones."""
 
 _RELEVANCE = Weights(relevance=1.0, recency=0.0, importance=0.0)
 
@@ -36,16 +36,12 @@ def reads(namespace: Namespace, candidates: Iterable[Candidate], topics: Topics,
 
 
 def _sweeps(candidate: Candidate, topics: Topics) -> list[tuple[tuple[str, str], ...]]:
-    exclusive = topics.get(candidate.topic).exclusive
-    if not exclusive and candidate.replaces is None:
+    # Of every status: what a slot held before is little, and one read is cheaper than one for each status.
+    if candidate.replaces is not None:
+        return [(("topic", candidate.topic),)]
+    if not topics.get(candidate.topic).exclusive:
         return []
-    on: tuple[tuple[str, str], ...] = (("topic", candidate.topic),)
-    if candidate.replaces is None:
-        on = (*on, ("slot", topics.slot_of(candidate.topic, candidate.slot, candidate.value)))
-    statuses = ["active", "contested"]
-    if candidate.source_type == "bootstrapped":
-        statuses.append("superseded")  # has this system of record already said so?
-    return [(*on, ("status", status)) for status in statuses]
+    return [(("topic", candidate.topic), ("slot", topics.slot_of(candidate.topic, candidate.slot, candidate.value)))]
 
 
 async def linked(io: IO, namespace: Namespace, of: Sequence[MemoryRecord]) -> dict[str, MemoryRecord]:

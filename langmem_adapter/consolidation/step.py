@@ -82,14 +82,17 @@ async def _once(io: IO, turn: Turn, rules: Rules, asked: _Asked) -> list[Operati
     numbers = counter(versions[turns], known.values())
     change = Change(owner_of(turn), now, rules.policy, numbers, note, rules.exclusive)
     written = _take_back(turn, known, change) if taught else {}
-    operations = []
+    operations, candidates = [], []
     for n, candidate in enumerate(turn.candidates):
         applied = _consolidated(candidate, turn, known, rules, change, judged.get(n))
+        if applied.operation.memory_id is None:  # the end of something that nobody believed
+            continue
         operations.append(applied.operation)
+        candidates.append(candidate)
         for record in applied.records:
             known[record.memory_id] = written[record.memory_id] = record
     puts = [record_put(facts, r) for r in written.values()]
-    done = _done(turn, operations)
+    done = _done(turn.change(candidates=tuple(candidates)), operations)
     puts.append(turn_put(turns, done.change(seq=done.seq or versions[turns] + 1)))
     await io.commit(puts, expect=versions)
     return operations
