@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test check lint types bench clean
+.PHONY: help demo test check lint types bench soak clean
 
 help:
 	@echo "make demo   run the travel concierge (ARGS=\"--model openai:gpt-4o-mini\" for a real model)"
 	@echo "make test   run the tests"
 	@echo "make check  ruff, mypy --strict and the tests: what CI runs"
+	@echo "make soak   the long forms of the kill -9 tests (about half an hour)"
 	@echo "make bench  our store and a turn against LangGraph's stores, Chroma and langmem"
 
 # Reinstalled only when pyproject.toml changed.
@@ -34,11 +35,15 @@ types: $(STAMP)
 check: lint types test
 
 # SqliteStore loads an extension, which not every build of Python can.
+soak: $(STAMP)
+	@SOAK=1 $(BIN)/python -m pytest tests/checkpoint/test_many.py tests/test_killed.py -k kill
+
 bench: $(STAMP)
 	@$(BIN)/python -c 'import sqlite3; sqlite3.Connection.enable_load_extension' 2>/dev/null \
 		|| $(BIN)/pip install --quiet --disable-pip-version-check pysqlite3-binary
 	@$(BIN)/python benchmarks/store.py
 	@$(BIN)/python benchmarks/turn.py
+	@$(BIN)/python benchmarks/checkpoint.py
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache

@@ -6,6 +6,7 @@ MemoryAdapterError
 │   └── UnknownTopic                   a topic nobody registered
 ├── MemoryNotFound (KeyError)          no such memory for this user (also: it is somebody else's)
 ├── Conflict                           another writer kept winning; nothing was written
+├── ModelFailed                        a chat model gave no usable answer; the turn stays queued
 └── StoreError                         the database under a store
     ├── StoreClosed
     ├── StoreReadOnly (PermissionError)
@@ -13,6 +14,8 @@ MemoryAdapterError
     ├── StoreCorrupt
     ├── StoreTooNew                    written by a newer version of this package
     └── EmbedderMismatch (ValueError)  the file was built with another embedder
+
+Those that only a checkpointer raises are in `checkpoint.errors`.
 """
 
 
