@@ -30,7 +30,7 @@ from langmem_adapter.stores.base import Guarantees, MemoryStore, Mode
 from langmem_adapter.stores.embedder import Embedder
 from langmem_adapter.stores.erasure import Erasure
 from langmem_adapter.stores.postgres_keeping import Checkup
-from langmem_adapter.stores.postgres_owners import EVERYBODY, owner_under
+from langmem_adapter.stores.postgres_owners import EVERYBODY, distinct, owner_under
 from langmem_adapter.stores.postgres_plan import Plan, commit_plan, plan, read_plan
 from langmem_adapter.stores.postgres_pool import SIZE, Connections, NotCommitted, Pool, forget_commits
 from langmem_adapter.stores.postgres_reading import Settings, Snapshot, under
@@ -150,7 +150,9 @@ class PostgresMemoryStore(MemoryStore):
         if self._schema is None:
             with self._opening:
                 if self._schema is None:
-                    self._schema = self._connections.alone(self._open)
+                    schema = self._connections.alone(self._open)
+                    self._connections.divided = bool(schema.partitions)
+                    self._schema = schema
         return self._schema
 
     def _open(self, conn: Connection) -> Schema:
@@ -414,9 +416,9 @@ class PostgresMemoryStore(MemoryStore):
         )
         locked = writing.lock(conn, s, {where for where, *_ in rows})
         # Only now nobody can write them any more: leave out what was put again meanwhile.
-        digests = [digest for *_, digest in rows]
-        sql = f"SELECT digest FROM {s}.items WHERE expires_at <= %s AND digest = ANY(%s)"
-        still = {d for (d,) in run(conn, sql, (now, digests))}
+        digests, owners = [digest for *_, digest in rows], distinct(owner for _, owner, *_ in rows)
+        sql = f"SELECT digest FROM {s}.items WHERE expires_at <= %s AND digest = ANY(%s) AND owner = ANY(%s::text[])"
+        still = {d for (d,) in run(conn, sql, (now, digests, owners))}
         gone = [Prepared(where, owner, key, digest) for where, owner, key, digest in rows if digest in still]
         writing.write(conn, s, gone, locked, None, now)
         return len(rows)

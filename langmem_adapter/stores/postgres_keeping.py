@@ -12,6 +12,7 @@ from langgraph.store.base import PutOp
 from langmem_adapter.errors import InvalidInput
 from langmem_adapter.records import Frozen
 from langmem_adapter.stores.erasure import Erasure
+from langmem_adapter.stores.postgres_owners import distinct
 from langmem_adapter.stores.postgres_schema import Connection, Schema, meta, run
 from langmem_adapter.stores.values import micros, namespace
 from langmem_adapter.stores.vectors import Matrix
@@ -232,12 +233,14 @@ def restore(conn: Connection, s: str, batch: Sequence[Stale], vectors: Matrix, e
         for n, vector in enumerate(vectors[start : start + len(item.texts)].tolist()):
             rows.append((*item[:4], n, embedder, json.dumps(vector).replace("[", "{").replace("]", "}")))
         start += len(item.texts)
+    owners = distinct(item.owner for item in batch)
     places = [[item.owner for item in batch], [item.namespace for item in batch], [item.id for item in batch]]
     run(
         conn,
         f"DELETE FROM {s}.vectors v USING unnest(%s::text[], %s::bigint[], %s::bigint[]) AS w(owner, namespace, id) "
-        "WHERE v.owner = w.owner AND v.namespace = w.namespace AND v.item = w.id AND v.embedder <> %s",
-        (*places, embedder),
+        "WHERE v.owner = w.owner AND v.namespace = w.namespace AND v.item = w.id AND v.embedder <> %s "
+        "AND v.owner = ANY(%s::text[])",
+        (*places, embedder, owners),
     )
     if rows:
         run(
@@ -246,8 +249,9 @@ def restore(conn: Connection, s: str, batch: Sequence[Stale], vectors: Matrix, e
             "SELECT i.owner, i.namespace, i.id, t.n, t.embedder, t.vector::real[] FROM unnest(%s::text[], "
             "%s::bigint[], %s::bigint[], %s::bigint[], %s::integer[], %s::integer[], %s::text[]) "
             f"AS t(owner, namespace, id, updated_at, n, embedder, vector) JOIN {s}.items i ON i.owner = t.owner AND "
-            "i.namespace = t.namespace AND i.id = t.id AND i.updated_at = t.updated_at ON CONFLICT DO NOTHING",
-            [list(column) for column in zip(*rows, strict=True)],
+            "i.namespace = t.namespace AND i.id = t.id AND i.updated_at = t.updated_at "
+            "WHERE i.owner = ANY(%s::text[]) ON CONFLICT DO NOTHING",
+            [*(list(column) for column in zip(*rows, strict=True)), owners],
         )
 
 

@@ -27,6 +27,11 @@ def owner_under(prefix: Sequence[str]) -> str | None:
     return owner_of(prefix)
 
 
+def distinct(owners: Iterable[str]) -> list[str]:
+    """Each of them once, in an order of their own."""
+    return sorted(set(owners))
+
+
 def _depth(namespace: Sequence[str]) -> int:
     if namespace[0] == "memories" and len(namespace) > 2:
         return {"user": 4, "team": 4, "app": 3}.get(namespace[2], 2)

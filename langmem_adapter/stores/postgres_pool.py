@@ -80,6 +80,8 @@ class Connections:
         self._source = source
         self._size = size
         self._closed = False
+        self.divided = False
+        """Whether the tables are partitioned."""
         self.name = _name_of(source)
         self._start()
 
@@ -152,6 +154,12 @@ class Connections:
 
     # transactions
 
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """What every transaction begins with."""
+        # A plan kept for any owner would open and lock all partitions.
+        return ("SET LOCAL plan_cache_mode = force_custom_plan",) if self.divided else ()
+
     def alone(self, job: Callable[[Connection], T]) -> T:
         """The result of `job` on a connection that is in no transaction."""
         return self._attempt(job)
@@ -160,7 +168,7 @@ class Connections:
         """The result of `job` on one snapshot. It may be called again, if an idle connection was dead."""
 
         def once(conn: Connection) -> T:
-            begin(conn, "ISOLATION LEVEL REPEATABLE READ READ ONLY", owners)
+            begin(conn, "ISOLATION LEVEL REPEATABLE READ READ ONLY", owners, *self.settings)
             result = job(conn)
             conn.execute("COMMIT")
             return result
@@ -175,7 +183,7 @@ class Connections:
         def once(conn: Connection) -> T:
             if ticket is not None:
                 ticket.check()
-            begin(conn, "ISOLATION LEVEL READ COMMITTED READ WRITE", owners)
+            begin(conn, "ISOLATION LEVEL READ COMMITTED READ WRITE", owners, *self.settings)
             result = job(conn)
             self.finish(conn, commits, ticket)
             return result

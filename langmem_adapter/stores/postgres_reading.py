@@ -18,7 +18,7 @@ from langmem_adapter.scoring import Bools, Floats, as_parts, best, blend
 from langmem_adapter.stores.base import Mode, Ranked, RankOp
 from langmem_adapter.stores.facets import Facets
 from langmem_adapter.stores.postgres_filters import Condition, compile_filter
-from langmem_adapter.stores.postgres_owners import owner_of, owner_under
+from langmem_adapter.stores.postgres_owners import distinct, owner_of, owner_under
 from langmem_adapter.stores.postgres_plan import Plan, scope
 from langmem_adapter.stores.postgres_schema import Connection, Schema, run
 from langmem_adapter.stores.postgres_words import TF, bm25, query_of
@@ -30,6 +30,8 @@ from langmem_adapter.stores.vectors import Matrix
 _ALIVE = "(i.expires_at IS NULL OR i.expires_at > %s)"
 _COLUMNS = "n.path, i.owner, i.namespace, i.id, i.key, i.value::text, i.created_at, i.updated_at, i.expires_at, i.ttl"
 _WANTED = "JOIN unnest(%s::text[], %s::text[]) AS w(owner, path) ON n.owner = w.owner AND n.path = w.path"
+# A join does not tell the planner which partitions it can leave out, so each table's owners are also named by value.
+_OWNED = "{}.owner = ANY(%s::text[])"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +91,9 @@ class Snapshot:
         wanted = {path(ns): ns for ns in namespaces}
         if not wanted:
             return {}
-        sql = f"SELECT n.path, n.version FROM {self._s}.namespaces n {_WANTED}"
-        found = dict(run(self.conn, sql, _exactly(wanted.values())))
+        names = _exactly(wanted.values())
+        sql = f"SELECT n.path, n.version FROM {self._s}.namespaces n {_WANTED} WHERE {_OWNED.format('n')}"
+        found = dict(run(self.conn, sql, (*names, distinct(names[0]))))
         return {ns: found.get(p, 0) for p, ns in wanted.items()}
 
     # get and list
@@ -99,13 +102,15 @@ class Snapshot:
         """One round trip for all of them."""
         if not ops:
             return []
+        names = _exactly(op.namespace for op in ops)
+        owners = distinct(names[0])
         rows = run(
             self.conn,
             f"SELECT w.at, {_COLUMNS} FROM unnest(%s::text[], %s::text[], %s::bytea[]) WITH ORDINALITY "
             f"AS w(owner, path, digest, at) JOIN {self._s}.namespaces n ON n.owner = w.owner AND n.path = w.path "
             f"JOIN {self._s}.items i ON i.owner = n.owner AND i.namespace = n.id AND i.digest = w.digest "
-            f"WHERE {_ALIVE}",
-            (*_exactly(op.namespace for op in ops), [digest(op.key) for op in ops], self.now),
+            f"WHERE {_OWNED.format('n')} AND {_OWNED.format('i')} AND {_ALIVE}",
+            (*names, [digest(op.key) for op in ops], owners, owners, self.now),
         )
         found: list[Item | None] = [None] * len(ops)
         for at, *row in rows:
@@ -150,7 +155,8 @@ class Snapshot:
         if not op.query:
             rows = self._newest(condition, op.limit, op.offset)
             return [self._item(row, None, op.refresh_ttl) for row in rows]
-        hits = self._hits("", condition, op.query, self.settings.mode)
+        owner = owner_under(op.namespace_prefix)
+        hits = self._hits("", condition, op.query, self.settings.mode, () if owner is None else [owner])
         top = best(hits.score, hits.has, -np.inf, op.offset + op.limit)[op.offset :]
         page = self._items([hits.places[i] for i in top], op.refresh_ttl, hits.score[top].clip(0.0))
         if len(page) < op.limit:
@@ -182,12 +188,14 @@ class Snapshot:
         if not places:
             return []
         paths, namespaces, ids = zip(*places, strict=True)
+        owners = [owner_of(namespace(p)) for p in paths]
         rows = run(
             self.conn,
             f"SELECT {_COLUMNS.replace('n.path', 'w.path')} FROM unnest(%s::text[], %s::text[], %s::bigint[], "
             f"%s::bigint[]) WITH ORDINALITY AS w(owner, path, namespace, id, at) JOIN {self._s}.items i ON "
-            "i.owner = w.owner AND i.namespace = w.namespace AND i.id = w.id ORDER BY w.at",
-            ([owner_of(namespace(p)) for p in paths], list(paths), list(namespaces), list(ids)),
+            "i.owner = w.owner AND i.namespace = w.namespace AND i.id = w.id "
+            f"WHERE {_OWNED.format('i')} ORDER BY w.at",
+            (owners, list(paths), list(namespaces), list(ids), distinct(owners)),
         )
         return [self._item(row, float(score), refresh) for row, score in zip(rows, scores, strict=True)]
 
@@ -207,7 +215,10 @@ class Snapshot:
     def _rank(self, op: RankOp) -> list[Ranked]:
         if not op.namespaces or not op.limit:
             return []
-        hits = self._hits(_WANTED, ("true", []), op.query or "", op.mode, _exactly(dict.fromkeys(op.namespaces)))
+        names = _exactly(dict.fromkeys(op.namespaces))
+        owners = distinct(names[0])
+        condition = f"{_OWNED.format('n')} AND {_OWNED.format('i')}", [owners, owners]
+        hits = self._hits(_WANTED, condition, op.query or "", op.mode, owners, names)
         relevance = np.where(hits.has, np.maximum(0.0, hits.score), 0.0)
         parts = hits.facets.columns.parts(relevance, op.where.now)
         scores = blend(parts, op.weights)
@@ -217,15 +228,23 @@ class Snapshot:
 
     # relevance
 
-    def _hits(self, wanted: str, condition: Condition, query: str, mode: Mode, names: Sequence[Any] = ()) -> Hits:
-        """All live items of the scope, with what the query says about them."""
+    def _hits(
+        self,
+        wanted: str,
+        condition: Condition,
+        query: str,
+        mode: Mode,
+        owners: Sequence[str],
+        names: Sequence[Any] = (),
+    ) -> Hits:
+        """All live items of the scope, with what the query says about them. `owners`: whose they are; (): anyone's."""
         vector = self.queries.get(query) if query and mode != "text" and self.settings.embedder is not None else None
         words: list[str] = []
         language = "simple"
         if query and mode != "vector":
             language, words = query_of(query, self.settings.language, self.settings.schema.configurations)
         sql, params = condition
-        found, cosine = _words_sql(words, language), self._cosine_sql(vector)
+        found, cosine = _words_sql(words, language), self._cosine_sql(vector, owners)
         rows = run(
             self.conn,
             "WITH c AS MATERIALIZED (SELECT n.path, i.owner, i.namespace, i.id, i.state, i.topic, i.kind, i.numbers, "
@@ -236,16 +255,17 @@ class Snapshot:
         )
         return _scored(rows, text=bool(words), vector=vector is not None)
 
-    def _cosine_sql(self, vector: Matrix | None) -> "_Sql":
+    def _cosine_sql(self, vector: Matrix | None, owners: Sequence[str]) -> "_Sql":
         if vector is None:
             return _Sql("", "NULL::float8", "", [])
         # An item with several vectors counts by its best.
         join = (
             f"LEFT JOIN LATERAL (SELECT max({self._s}.cosine(v.vector, %s::real[])) AS cosine "
             f"FROM {self._s}.vectors v WHERE v.owner = c.owner AND v.namespace = c.namespace AND v.item = c.id "
-            "AND v.embedder = %s) v ON true"
+            f"AND v.embedder = %s AND {_OWNED.format('v') if owners else 'true'}) v ON true"
         )
-        return _Sql("", "v.cosine", join, [vector.tolist(), self.settings.embedder])
+        params = [vector.tolist(), self.settings.embedder, *([list(owners)] if owners else ())]
+        return _Sql("", "v.cosine", join, params)
 
 
 class _Sql(NamedTuple):

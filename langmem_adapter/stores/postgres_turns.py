@@ -87,6 +87,7 @@ class Turns:
                 conn,
                 "ISOLATION LEVEL READ COMMITTED READ WRITE",
                 owners,
+                *self._connections.settings,
                 f"SET LOCAL lock_timeout = '{WAIT_SECONDS:.0f}s'",
                 f"SET LOCAL idle_in_transaction_session_timeout = '{SECONDS * 1000:.0f}ms'",
             )

@@ -12,7 +12,7 @@ from langgraph.store.base import PutOp
 from langmem_adapter.errors import Conflict, InvalidInput
 from langmem_adapter.namespaces import Namespace
 from langmem_adapter.stores.facets import row_of, stored
-from langmem_adapter.stores.postgres_owners import owner_of
+from langmem_adapter.stores.postgres_owners import distinct, owner_of
 from langmem_adapter.stores.postgres_schema import Connection, run
 from langmem_adapter.stores.postgres_words import Text, text_of
 from langmem_adapter.stores.values import encode, namespace, path
@@ -99,11 +99,13 @@ def has_nul(value: Any) -> bool:
 def lock(conn: Connection, s: str, paths: Collection[str]) -> dict[str, Locked]:
     """Lock the rows of these namespaces, those that exist, always in the same order."""
     names = sorted(paths)
+    owners = [owner_of(namespace(p)) for p in names]
     rows = run(
         conn,
         f"SELECT n.path, n.id, n.version, n.latest FROM {s}.namespaces n JOIN unnest(%s::text[], %s::text[]) "
-        "AS w(owner, path) ON n.owner = w.owner AND n.path = w.path ORDER BY n.path FOR UPDATE OF n",
-        ([owner_of(namespace(p)) for p in names], names),
+        "AS w(owner, path) ON n.owner = w.owner AND n.path = w.path WHERE n.owner = ANY(%s::text[]) "
+        "ORDER BY n.path FOR UPDATE OF n",
+        (owners, names, distinct(owners)),
     )
     return {where: Locked(*rest) for where, *rest in rows}
 
@@ -143,34 +145,41 @@ def write(
     gone = [p for p in prepared if p.value is None]
     latest = {where: row.latest for where, row in locked.items()}
     rows = [_row(p, locked[p.path].id, latest, now) for p in puts]
+    owners = distinct(p.owner for p in prepared)
     with conn.pipeline():
-        conn.execute(_UNEMBED.format(s=s).encode(), _places(prepared, locked))
+        conn.execute(_UNEMBED.format(s=s).encode(), [*_places(prepared, locked), owners, owners])
         if rows:
             conn.execute(_PUT.format(s=s).encode(), [*map(list, zip(*rows, strict=True)), now])
         vectors = [] if embedder is None else [v for p in puts for v in _vectors(p, locked[p.path].id, embedder)]
         if vectors:
-            conn.execute(_EMBED.format(s=s).encode(), [list(column) for column in zip(*vectors, strict=True)])
+            columns = [list(column) for column in zip(*vectors, strict=True)]
+            conn.execute(_EMBED.format(s=s).encode(), [*columns, owners])
         counts = Counter(p.path for p in puts)
         touched = list(dict.fromkeys(p.path for p in prepared))
         conn.execute(
             _COUNT.format(s=s).encode(),
             [
                 *_places(gone, locked),
+                owners,
                 [owner_of(namespace(where)) for where in touched],
                 touched,
                 [locked[where].id for where in touched],
                 [counts[where] for where in touched],
                 [latest[where] for where in touched],
+                owners,
             ],
         )
 
 
+# Each table's owners are also named by value: a join does not tell the planner which partitions it can leave out.
 _PLACES = "unnest(%s::text[], %s::bigint[], %s::bytea[]) AS w(owner, namespace, digest)"
 
+# MATERIALIZED: first the few items by their keys. In one join the planner compares all of an owner's vectors and items.
 _UNEMBED = (
-    f"DELETE FROM {{s}}.vectors v USING {{s}}.items i, {_PLACES} WHERE i.owner = w.owner "
-    "AND i.namespace = w.namespace AND i.digest = w.digest AND v.owner = i.owner AND v.namespace = i.namespace "
-    "AND v.item = i.id"
+    f"WITH old AS MATERIALIZED (SELECT i.owner, i.namespace, i.id FROM {{s}}.items i JOIN {_PLACES} "
+    "ON i.owner = w.owner AND i.namespace = w.namespace AND i.digest = w.digest WHERE i.owner = ANY(%s::text[])) "
+    "DELETE FROM {s}.vectors v USING old WHERE v.owner = old.owner AND v.namespace = old.namespace "
+    "AND v.item = old.id AND v.owner = ANY(%s::text[])"
 )
 
 _COLUMNS = {
@@ -207,18 +216,19 @@ _EMBED = (
     "INSERT INTO {s}.vectors (owner, namespace, item, n, embedder, vector) "
     "SELECT i.owner, i.namespace, i.id, t.n, t.embedder, t.vector::real[] FROM unnest(%s::text[], %s::bigint[], "
     "%s::bytea[], %s::integer[], %s::integer[], %s::text[]) AS t(owner, namespace, digest, n, embedder, vector) "
-    "JOIN {s}.items i ON i.owner = t.owner AND i.namespace = t.namespace AND i.digest = t.digest"
+    "JOIN {s}.items i ON i.owner = t.owner AND i.namespace = t.namespace AND i.digest = t.digest "
+    "WHERE i.owner = ANY(%s::text[])"
 )
 
 # A namespace in which nothing changed, because what was to be deleted is not there, keeps its version.
 _COUNT = (
     f"WITH gone AS (DELETE FROM {{s}}.items i USING {_PLACES} WHERE i.owner = w.owner AND i.namespace = w.namespace "
-    "AND i.digest = w.digest RETURNING i.namespace), "
+    "AND i.digest = w.digest AND i.owner = ANY(%s::text[]) RETURNING i.namespace), "
     "done AS (SELECT t.owner, t.path, t.latest, t.puts + (SELECT count(*) FROM gone g WHERE g.namespace = t.id) AS n "
     "FROM unnest(%s::text[], %s::text[], %s::bigint[], %s::bigint[], %s::bigint[]) "
     "AS t(owner, path, id, puts, latest)) "
     "UPDATE {s}.namespaces n SET version = n.version + done.n, latest = done.latest FROM done "
-    "WHERE n.owner = done.owner AND n.path = done.path AND done.n > 0"
+    "WHERE n.owner = done.owner AND n.path = done.path AND done.n > 0 AND n.owner = ANY(%s::text[])"
 )
 
 
@@ -250,12 +260,14 @@ def _literal(vector: Sequence[float]) -> str:
 def refresh(conn: Connection, s: str, moved: Mapping[tuple[str, int, int], int], now: int) -> None:
     """Set the deadlines of these items, (owner, namespace, id) → when, unless they have expired meanwhile."""
     at = [*zip(*moved, strict=True), moved.values()]
+    owners = distinct(owner for owner, _, _ in moved)
     # One that is locked is being written just now, which sets its deadline too.
     run(
         conn,
         f"UPDATE {s}.items i SET expires_at = t.at FROM (SELECT i.owner, i.namespace, i.id, w.at FROM {s}.items i JOIN "
         "unnest(%s::text[], %s::bigint[], %s::bigint[], %s::bigint[]) AS w(owner, namespace, id, at) ON "
         "i.owner = w.owner AND i.namespace = w.namespace AND i.id = w.id AND i.expires_at > %s "
-        "FOR UPDATE OF i SKIP LOCKED) t WHERE i.owner = t.owner AND i.namespace = t.namespace AND i.id = t.id",
-        (*map(list, at), now),
+        "WHERE i.owner = ANY(%s::text[]) FOR UPDATE OF i SKIP LOCKED) t "
+        "WHERE i.owner = t.owner AND i.namespace = t.namespace AND i.id = t.id AND i.owner = ANY(%s::text[])",
+        (*map(list, at), now, owners, owners),
     )

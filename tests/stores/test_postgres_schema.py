@@ -1,8 +1,10 @@
 """Setting up, guarding, partitioning, migrating, importing, erasing, and what the database can hold."""
 
+import re
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from langmem_adapter.stores.postgres import PostgresMemoryStore
 from langmem_adapter.stores.postgres_owners import owner_of, owner_under
 
 N = ("n",)
+OWNED = ("namespaces", "items", "vectors")
 INDEX: Any = {"dims": 256, "embed": HashEmbeddings(), "fields": ["text"]}
 
 
@@ -150,6 +153,78 @@ def test_rows_are_divided_by_their_owner(open_store, database: str, schema: str)
         PostgresMemoryStore(database, schema=schema, partitions=8).setup()
     assert [len(store.search(("users", f"u{i}"))) for i in range(40)] == [1] * 40
     assert store.doctor().partitions == 4
+
+
+def test_a_call_opens_its_owners_partitions_only(restricted: str, schema: str, monkeypatch) -> None:
+    """Not even for planning: at its end a transaction has locks on all tables that the server looked at."""
+    run, opened = psycopg.Connection.execute, []
+    locked = "SELECT DISTINCT relation::regclass::text FROM pg_locks WHERE pid = pg_backend_pid() AND relation > 16384"
+
+    def execute(conn: Any, query: Any, *args: Any, **more: Any) -> Any:
+        if "COMMIT" in str(query) and "BEGIN" not in str(query):
+            opened.append({name.split(".")[1] for (name,) in run(conn, locked).fetchall() if "." in name})
+        return run(conn, query, *args, **more)
+
+    ada, bob, where = ("users", "ada"), ("users", "bob"), Where(now=time.time())
+    calls: dict[str, Callable[[PostgresMemoryStore, int], Any]] = {
+        "put": lambda s, n: s.put(ada, f"k{n}", {"text": f"cat {n}"}, ttl=1),
+        "get": lambda s, n: s.get(ada, f"k{n}", refresh_ttl=False),
+        "get, refreshed": lambda s, n: s.get(ada, "k0"),
+        "commit": lambda s, n: s.commit([PutOp(ada, "k", {"text": f"dog {n}"})], expect=s.read([], versions=[ada])[1]),
+        "rank": lambda s, n: s.read([RankOp((ada,), "cat", where, limit=3)]),
+        "search": lambda s, n: s.search(ada, query="cat", filter={"text": {"$ne": "x"}}),
+        "newest": lambda s, n: s.search(ada, filter={"topic": "t"}),
+        "list": lambda s, n: s.list_namespaces(prefix=ada),
+        "delete": lambda s, n: s.delete(ada, f"k{n}"),
+        "erase": lambda s, n: s.erase(ada, ["none"], rebuild=False),
+        "two owners": lambda s, n: s.read([RankOp((ada, bob), "cat", where)], versions=[ada, bob]),
+    }
+    now = [time.time()]
+    with PostgresMemoryStore(
+        restricted,
+        schema=schema,
+        index=INDEX,
+        ttl={"refresh_on_read": True},
+        rls=True,
+        partitions=16,
+        clock=lambda: now[0],
+    ) as store:
+        store.put(ada, "k0", {"text": "cat"}, ttl=1)
+        store.put(bob, "k0", {"text": "cat"})
+        monkeypatch.setattr(psycopg.Connection, "execute", execute)
+        wrong = {}
+        for what, call in calls.items():
+            opened.clear()
+            for n in range(12):  # the driver prepares a statement the fifth time; the server may then keep a plan
+                now[0] += 1
+                call(store, n)
+            assert opened, what
+            tables = {name for names in opened for name in names}
+            parts = [{t for t in tables if re.fullmatch(rf"{table}_\d+", t)} for table in OWNED]
+            if max(map(len, parts)) > (2 if what == "two owners" else 1):
+                wrong[what] = [len(names) for names in parts]
+        assert wrong == {}
+
+
+@pytest.mark.parametrize("partitions", [None, 4])
+def test_a_put_does_not_compare_all_vectors_of_an_owner_to_all_items(
+    open_store, monkeypatch, partitions: int | None
+) -> None:
+    store = open_store(partitions=partitions, index=INDEX)
+    store.batch([PutOp(N, f"k{i}", {"text": f"cat {i}"}) for i in range(400)])
+    run, read = psycopg.Connection.execute, []
+    rows = "SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::int FROM pg_stat_xact_user_tables"
+
+    def execute(conn: Any, query: Any, *args: Any, **more: Any) -> Any:
+        if "COMMIT" in str(query) and "BEGIN" not in str(query):
+            read.append(run(conn, rows).fetchone()[0])  # type: ignore[index]
+        return run(conn, query, *args, **more)
+
+    monkeypatch.setattr(psycopg.Connection, "execute", execute)
+    store.put(N, "k7", {"text": "dog"})
+    store.delete(N, "k9")
+    assert len(read) == 2
+    assert read[-1] < 10 * 400, "which the server may count from the first batch on"
 
 
 # what it can hold
