@@ -56,6 +56,7 @@ class Eraser:
         self._unverified: set[bytes] = set()
         self._erased: set[bytes] = set()
         """All that this process erased: it may still be in its memory, and get into an index from there."""
+        self._since = time.time() - 1.0
         folder = self._book.chroma.path
         if folder is not None and self._book.places.meta().get("in_memory"):
             with self._book.shared.lock:  # a process that erased something died
@@ -93,9 +94,9 @@ class Eraser:
         if folder is None or not self._erased:
             return
         with self._book.shared.lock:
+            # All that were written, not only those with a find: what was deleted earlier is not known any more.
+            clear(self._book.chroma, [p for p in names_of(folder) if _written(p) >= self._since], folder)
             search = _Search(self._book, folder, self._erased)
-            search.remains("*.bin")
-            clear(self._book.chroma, search.hits, folder)
             if not search.remains("*.bin"):
                 self._book.places.set_meta(in_memory=None)
                 self._erased.clear()
@@ -123,6 +124,11 @@ class Eraser:
             if not self._unverified:
                 self._book.places.set_meta(erasing=None)
         return done
+
+
+def _written(index: Path) -> float:
+    """When an index was last written; 0.0 for one that has no files yet."""
+    return max((p.stat().st_mtime for p in index.glob("*.bin")), default=0.0)
 
 
 def wanted(book: Book, prefix: Namespace, keys: Sequence[str] | None) -> Wanted:
