@@ -33,11 +33,13 @@ def test_reference_scores_to_three_decimals(query):
     assert tuple(round(float(s), 3) for s in scores) == QUERIES[query]
 
 
-def test_reference_distances_in_a_real_chroma():
+def test_reference_distances_in_a_real_chroma(tmp_path):
     import chromadb
+    from stores.chroma_clients import quiet
 
     embed = HashEmbeddings()
-    collection = chromadb.EphemeralClient().create_collection("reference", embedding_function=None)
+    client = chromadb.PersistentClient(tmp_path, settings=quiet())  # one in memory would be shared by the process
+    collection = client.create_collection("reference", embedding_function=None)
     collection.add(ids=["fish", "aisle", "ada"], embeddings=embed.embed_documents([t for t, _ in RECORDS]))
     found = collection.query(query_embeddings=[embed.embed_query(next(iter(QUERIES)))], n_results=3)
     assert dict(zip(found["ids"][0], np.round(found["distances"][0], 3).tolist(), strict=True)) == {
