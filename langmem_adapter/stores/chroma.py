@@ -21,9 +21,9 @@ from langmem_adapter.stores.chroma_engine import Engine
 from langmem_adapter.stores.chroma_erasure import Eraser
 from langmem_adapter.stores.chroma_keeping import ChromaCheckup
 from langmem_adapter.stores.chroma_places import OWN_COLLECTIONS
-from langmem_adapter.stores.chroma_plan import Plan, commit_plan, plan, read_index, read_plan
 from langmem_adapter.stores.embedder import Embedder
 from langmem_adapter.stores.erasure import Erasure
+from langmem_adapter.stores.plan import Plan, commit_plan, plan, read_index, read_plan
 from langmem_adapter.stores.sweeper import Sweeper
 from langmem_adapter.stores.values import check
 from langmem_adapter.stores.vectors import Matrix

@@ -11,13 +11,14 @@ from langmem_adapter.stores import embedder as embedders
 from langmem_adapter.stores.base import Mode
 from langmem_adapter.stores.chroma_book import Book
 from langmem_adapter.stores.chroma_client import Gone
+from langmem_adapter.stores.chroma_embedder import enrol, meet, stored
 from langmem_adapter.stores.chroma_places import Place
-from langmem_adapter.stores.chroma_plan import Plan, enrol, meet, stored
 from langmem_adapter.stores.chroma_reading import Settings, Snapshot, Torn
 from langmem_adapter.stores.chroma_rebuild import rebuilt
 from langmem_adapter.stores.chroma_shelf import Changed, Shelves
 from langmem_adapter.stores.chroma_writing import By, Written
 from langmem_adapter.stores.embedder import Embedder
+from langmem_adapter.stores.plan import Plan
 from langmem_adapter.stores.values import micros
 from langmem_adapter.stores.vectors import Matrix
 from langmem_adapter.stores.workers import Ticket

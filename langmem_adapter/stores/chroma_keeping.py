@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from langmem_adapter.records import Frozen
 from langmem_adapter.stores.chroma_book import Book
+from langmem_adapter.stores.chroma_embedder import stored
 from langmem_adapter.stores.chroma_engine import Engine
 from langmem_adapter.stores.chroma_places import OWN_COLLECTIONS, Place
-from langmem_adapter.stores.chroma_plan import stored
 from langmem_adapter.stores.chroma_rebuild import rebuilt, stray
 from langmem_adapter.stores.chroma_rows import Row, head_of, head_record, item_records, row_of
 from langmem_adapter.stores.chroma_writing import By

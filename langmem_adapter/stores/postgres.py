@@ -29,9 +29,10 @@ from langmem_adapter.stores import postgres_writing as writing
 from langmem_adapter.stores.base import Guarantees, MemoryStore, Mode
 from langmem_adapter.stores.embedder import Embedder
 from langmem_adapter.stores.erasure import Erasure
+from langmem_adapter.stores.plan import Plan, read_index
 from langmem_adapter.stores.postgres_keeping import Checkup
 from langmem_adapter.stores.postgres_owners import EVERYBODY, distinct, owner_under
-from langmem_adapter.stores.postgres_plan import Plan, commit_plan, plan, read_plan
+from langmem_adapter.stores.postgres_plan import commit_plan, owners_of, plan, read_plan
 from langmem_adapter.stores.postgres_pool import SIZE, Connections, NotCommitted, Pool, forget_commits
 from langmem_adapter.stores.postgres_reading import Settings, Snapshot, under
 from langmem_adapter.stores.postgres_schema import Connection, Schema, run
@@ -42,7 +43,6 @@ from langmem_adapter.stores.sweeper import Sweeper
 from langmem_adapter.stores.values import check, micros, path
 from langmem_adapter.stores.vectors import Matrix
 from langmem_adapter.stores.workers import Ticket, Workers, settled
-from langmem_adapter.stores.writing import WHOLE
 
 logger = logging.getLogger("langmem_adapter")
 
@@ -96,7 +96,7 @@ class PostgresMemoryStore(MemoryStore):
         self.ttl_config = ttl
         self.mode = mode
         self.language = language
-        self._embedder, self._fields = _read_index(index)
+        self._embedder, self._fields = read_index(index)
         self._replace_embedder = replace_embedder
         self._asked = {"partitions": partitions, "rls": rls}
         self._name = schemas.check_name(schema)
@@ -217,7 +217,7 @@ class PostgresMemoryStore(MemoryStore):
 
     async def _arun(self, p: Plan) -> tuple[list[Any], dict[Namespace, int]]:
         caller, embedder = who(), self._embedder
-        due = self._turns.due(caller, p.owners) and bool(p.versions)
+        due = self._turns.due(caller, owners_of(p)) and bool(p.versions)
         readers = self._waiters if due else self._readers  # whoever waits for a turn keeps nobody else waiting
         if embedder is not None and embedder.native:
             queries = await embedder.aqueries(p.queries)
@@ -278,7 +278,7 @@ class PostgresMemoryStore(MemoryStore):
             noted[:] = [snapshot]
             return snapshot.run(p)
 
-        owners = p.owners
+        owners = owners_of(p)
         found = None
         if p.versions and self._turns.due(caller, owners):
             found = self._turns.begin(caller, schema.name, owners, [path(ns) for ns in p.versions], job)
@@ -314,7 +314,7 @@ class PostgresMemoryStore(MemoryStore):
             writing.write(conn, schema.name, prepared, locked, embedder, snapshot.now)
             return found
 
-        owners = p.owners
+        owners = owners_of(p)
         try:
             found = self._committed(schema, owners, paths, job, ticket, caller)
         except _Unknown:
@@ -667,16 +667,3 @@ def _stored_embedder(conn: Connection, schema: Schema) -> embedders.Stored | Non
 
 def _identity(embedder: Embedder, number: int) -> str:
     return json.dumps({"id": number, "name": embedder.name, "dims": embedder.dims}, ensure_ascii=False)
-
-
-def _read_index(index: IndexConfig | None) -> tuple[Embedder | None, tuple[str, ...]]:
-    """The embedder, and the paths that are indexed by default."""
-    if index is None:
-        return None, WHOLE
-    fields = tuple(index.get("fields") or WHOLE)
-    if "embed" not in index and "dims" not in index:
-        return None, fields
-    distance = cast(Mapping[str, Any], index).get("distance_type", "cosine")
-    if distance != "cosine":
-        raise InvalidInput(f"index['distance_type'] must be 'cosine', got {distance!r}")
-    return Embedder(index.get("embed"), index.get("dims")), fields

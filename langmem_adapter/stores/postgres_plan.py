@@ -1,49 +1,29 @@
-"""A checked batch of store ops."""
+"""What a checked batch means on PostgreSQL: whose items it touches, and what cannot be stored there."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from langgraph.store.base import GetOp, ListNamespacesOp, PutOp, SearchOp
 
 from langmem_adapter.errors import InvalidInput
 from langmem_adapter.namespaces import Namespace
+from langmem_adapter.stores import plan as plans
 from langmem_adapter.stores.base import RankOp
+from langmem_adapter.stores.plan import Plan
 from langmem_adapter.stores.postgres_filters import compile_filter
 from langmem_adapter.stores.postgres_owners import EVERYBODY, owner_of, owner_under
-from langmem_adapter.stores.values import check, check_namespace, path
+from langmem_adapter.stores.values import path
 
 LONGEST_NAMESPACE = 1_000
 """Bytes; PostgreSQL cannot index much longer values."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """Reads by position, puts, and the versions to return or to insist on."""
-
-    size: int
-    reads: tuple[tuple[int, Any], ...]
-    puts: tuple[PutOp, ...]
-    versions: tuple[Namespace, ...] = ()
-    expect: Mapping[Namespace, int] | None = None
-
-    @property
-    def writes(self) -> bool:
-        """Whether it needs a write transaction."""
-        return bool(self.puts) or self.expect is not None
-
-    @property
-    def queries(self) -> list[str]:
-        """The texts to embed for its reads."""
-        return [op.query for _, op in self.reads if isinstance(op, SearchOp | RankOp) and op.query]
-
-    @property
-    def owners(self) -> set[str]:
-        """Whose items it touches."""
-        found = {owner_of(ns) for ns in (*self.versions, *(self.expect or ()), *(p.namespace for p in self.puts))}
-        for _, op in self.reads:
-            found |= _owners(op)
-        return found
+def owners_of(plan: Plan) -> set[str]:
+    """Whose items a plan touches."""
+    found = {owner_of(ns) for ns in (*plan.versions, *(plan.expect or ()), *(p.namespace for p in plan.puts))}
+    for _, op in plan.reads:
+        found |= _owners(op)
+    return found
 
 
 def _owners(op: Any) -> set[str]:
@@ -64,37 +44,26 @@ def scope(op: SearchOp | ListNamespacesOp) -> tuple[str, ...]:
 
 
 def plan(ops: Iterable[Any]) -> Plan:
-    """The plan of a batch; raises for what cannot be run."""
-    ops = list(ops)
-    for op in ops:
-        check(op)
-        if isinstance(op, SearchOp):
-            compile_filter(op.filter)
-        if isinstance(op, PutOp):
-            _check_put(op)
-    puts = tuple(op for op in ops if isinstance(op, PutOp))
-    return Plan(len(ops), tuple((i, op) for i, op in enumerate(ops) if not isinstance(op, PutOp)), puts)
+    """The plan of a batch; raises also for what PostgreSQL cannot store."""
+    made = plans.plan(ops, compile_filter)
+    for put in made.puts:
+        _check_put(put)
+    return made
 
 
 def read_plan(ops: Sequence[Any], versions: Sequence[Namespace]) -> Plan:
     """The plan of `read`."""
-    made = plan(ops)
-    if made.puts:
-        raise InvalidInput("read() takes no PutOp; use commit() or batch()")
-    for namespace in versions:
-        check_namespace(namespace)
-    return Plan(made.size, made.reads, (), tuple(tuple(v) for v in versions))
+    return plans.read_plan(ops, versions, compile_filter)
 
 
 def commit_plan(puts: Sequence[PutOp], expect: Mapping[Namespace, int]) -> Plan:
-    """The plan of `commit`."""
-    made = plan(puts)
-    if made.reads:
-        raise InvalidInput("commit() takes PutOps only; use read() or batch()")
+    """The plan of `commit`; raises also for what PostgreSQL cannot store."""
+    made = plans.commit_plan(puts, expect)
+    for put in made.puts:
+        _check_put(put)
     for namespace in expect:
-        check_namespace(namespace)
         _check_length(namespace)
-    return Plan(made.size, (), made.puts, (), {tuple(ns): version for ns, version in expect.items()})
+    return made
 
 
 def _check_put(op: PutOp) -> None:

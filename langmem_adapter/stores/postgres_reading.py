@@ -17,9 +17,10 @@ from langmem_adapter.namespaces import Namespace
 from langmem_adapter.scoring import Bools, Floats, as_parts, best, blend
 from langmem_adapter.stores.base import Mode, Ranked, RankOp
 from langmem_adapter.stores.facets import Facets
+from langmem_adapter.stores.plan import Plan
 from langmem_adapter.stores.postgres_filters import Condition, compile_filter
 from langmem_adapter.stores.postgres_owners import distinct, owner_of, owner_under
-from langmem_adapter.stores.postgres_plan import Plan, scope
+from langmem_adapter.stores.postgres_plan import scope
 from langmem_adapter.stores.postgres_schema import Connection, Schema, run
 from langmem_adapter.stores.postgres_words import TF, bm25, query_of
 from langmem_adapter.stores.postgres_writing import digest

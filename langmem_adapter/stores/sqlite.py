@@ -4,10 +4,9 @@ import time
 import weakref
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Self
 
 from langgraph.store.base import IndexConfig, Op, PutOp, Result, SearchOp, TTLConfig
 
@@ -15,18 +14,18 @@ from langmem_adapter.errors import EmbedderMismatch, InvalidInput
 from langmem_adapter.namespaces import Namespace
 from langmem_adapter.stores import embedder as embedders
 from langmem_adapter.stores import erasure, keeping, reindexing, schema, writing
-from langmem_adapter.stores.base import Erased, Guarantees, MemoryStore, Mode, RankOp
+from langmem_adapter.stores.base import Erased, Guarantees, MemoryStore, Mode
 from langmem_adapter.stores.connections import Connections
 from langmem_adapter.stores.embedder import Embedder
 from langmem_adapter.stores.erasure import Erasure
-from langmem_adapter.stores.filters import compile_filter
 from langmem_adapter.stores.keeping import Checkup
 from langmem_adapter.stores.part import Cache
+from langmem_adapter.stores.plan import Plan, commit_plan, plan, read_index, read_plan
 from langmem_adapter.stores.reading import Settings, Snapshot
 from langmem_adapter.stores.reindexing import Stale
 from langmem_adapter.stores.sweeper import Sweeper
 from langmem_adapter.stores.tokens import TOKENIZER
-from langmem_adapter.stores.values import check, check_namespace, micros
+from langmem_adapter.stores.values import check, micros
 from langmem_adapter.stores.vectors import Matrix
 from langmem_adapter.stores.workers import Ticket, Workers, settled
 from langmem_adapter.stores.writing import Prepared, Refreshed, Written
@@ -36,25 +35,6 @@ READERS = 4
 """Threads for async reads and embedding; writes have one of their own, so that they never keep a read waiting."""
 
 SWEEP_MINUTES = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """A checked batch: reads by position, puts, and the versions to return or to insist on."""
-
-    size: int
-    reads: tuple[tuple[int, Any], ...]
-    puts: tuple[PutOp, ...]
-    versions: tuple[Namespace, ...] = ()
-    expect: Mapping[Namespace, int] | None = None
-
-    @property
-    def writes(self) -> bool:
-        return bool(self.puts) or self.expect is not None
-
-    @property
-    def queries(self) -> list[str]:
-        return [op.query for _, op in self.reads if isinstance(op, SearchOp | RankOp) and op.query]
 
 
 class SqliteMemoryStore(MemoryStore):
@@ -87,7 +67,7 @@ class SqliteMemoryStore(MemoryStore):
         self.index_config = index
         self.ttl_config = ttl
         self.mode = mode
-        self._embedder, self._fields = _read_index(index)
+        self._embedder, self._fields = read_index(index)
         self._clock = clock
         self._latest = 0.0
         self._cache = Cache(cache_bytes)
@@ -168,38 +148,38 @@ class SqliteMemoryStore(MemoryStore):
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Results in the order of the ops. Reads see the state before the puts; of two puts to one key the last
         counts; all puts happen or, if anything raises, none."""
-        return self._run(_plan(ops))[0]
+        return self._run(plan(ops))[0]
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """`batch` without blocking the event loop. If cancelled, all of its puts happened or none."""
-        return (await self._arun(_plan(ops)))[0]
+        return (await self._arun(plan(ops)))[0]
 
     # the memory store's interface
 
     def read(self, ops: Sequence[Any], *, versions: Sequence[Namespace] = ()) -> tuple[list[Any], dict[Namespace, int]]:
         """See `MemoryStore.read`."""
-        return self._run(_read_plan(ops, versions))
+        return self._run(read_plan(ops, versions))
 
     def commit(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int]) -> None:
         """See `MemoryStore.commit`. `expect` may name namespaces that no put touches."""
-        self._run(_commit_plan(puts, expect))
+        self._run(commit_plan(puts, expect))
 
     async def aread(
         self, ops: Sequence[Any], *, versions: Sequence[Namespace] = ()
     ) -> tuple[list[Any], dict[Namespace, int]]:
         """See `MemoryStore.aread`."""
-        return await self._arun(_read_plan(ops, versions))
+        return await self._arun(read_plan(ops, versions))
 
     async def acommit(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int]) -> None:
         """See `MemoryStore.acommit`."""
-        await self._arun(_commit_plan(puts, expect))
+        await self._arun(commit_plan(puts, expect))
 
     # one batch
 
-    def _run(self, plan: _Plan) -> tuple[list[Any], dict[Namespace, int]]:
+    def _run(self, plan: Plan) -> tuple[list[Any], dict[Namespace, int]]:
         return self._transact(plan, self._prepare(plan), self._query_vectors(plan), None)
 
-    async def _arun(self, plan: _Plan) -> tuple[list[Any], dict[Namespace, int]]:
+    async def _arun(self, plan: Plan) -> tuple[list[Any], dict[Namespace, int]]:
         embedder = self._embedder
         if embedder is None or not embedder.native:
             if not plan.writes:
@@ -215,14 +195,14 @@ class SqliteMemoryStore(MemoryStore):
         job = self._writers.submit(lambda: self._transact(plan, prepared, queries, ticket))
         return await settled(job, ticket)
 
-    def _prepare(self, plan: _Plan) -> list[Prepared]:
+    def _prepare(self, plan: Plan) -> list[Prepared]:
         prepared = writing.prepare(plan.puts, self._fields)
         texts = [t for p in prepared for t in p.texts]
         if self._embedder is not None and texts:
             writing.give_vectors(prepared, self._embedder.documents(texts))
         return prepared
 
-    async def _aprepare(self, plan: _Plan, embedder: Embedder) -> list[Prepared]:
+    async def _aprepare(self, plan: Plan, embedder: Embedder) -> list[Prepared]:
         if not plan.puts:
             return []
         prepared = await self._readers.run(lambda: writing.prepare(plan.puts, self._fields))
@@ -231,11 +211,11 @@ class SqliteMemoryStore(MemoryStore):
             writing.give_vectors(prepared, await embedder.adocuments(texts))
         return prepared
 
-    def _query_vectors(self, plan: _Plan) -> dict[str, Matrix]:
+    def _query_vectors(self, plan: Plan) -> dict[str, Matrix]:
         return {} if self._embedder is None else self._embedder.queries(plan.queries)
 
     def _transact(
-        self, plan: _Plan, prepared: Sequence[Prepared], queries: Mapping[str, Matrix], ticket: Ticket | None
+        self, plan: Plan, prepared: Sequence[Prepared], queries: Mapping[str, Matrix], ticket: Ticket | None
     ) -> tuple[list[Any], dict[Namespace, int]]:
         if not plan.writes:
             with self._connections.reading() as conn:
@@ -546,52 +526,11 @@ def _shut(connections: Connections, *workers: Workers) -> None:
     connections.close(wait=1.0)
 
 
-def _plan(ops: Iterable[Any]) -> _Plan:
-    ops = list(ops)
-    for op in ops:
-        check(op)
-        if isinstance(op, SearchOp):
-            compile_filter(op.filter)
-    puts = tuple(op for op in ops if isinstance(op, PutOp))
-    return _Plan(len(ops), tuple((i, op) for i, op in enumerate(ops) if not isinstance(op, PutOp)), puts)
-
-
-def _read_plan(ops: Sequence[Any], versions: Sequence[Namespace]) -> _Plan:
-    plan = _plan(ops)
-    if plan.puts:
-        raise InvalidInput("read() takes no PutOp; use commit() or batch()")
-    for namespace in versions:
-        check_namespace(namespace)
-    return _Plan(plan.size, plan.reads, (), tuple(tuple(v) for v in versions))
-
-
-def _commit_plan(puts: Sequence[PutOp], expect: Mapping[Namespace, int]) -> _Plan:
-    plan = _plan(puts)
-    if plan.reads:
-        raise InvalidInput("commit() takes PutOps only; use read() or batch()")
-    for namespace in expect:
-        check_namespace(namespace)
-    return _Plan(plan.size, (), plan.puts, (), dict(expect))
-
-
-def _read(snapshot: Snapshot, plan: _Plan) -> tuple[list[Any], dict[Namespace, int]]:
+def _read(snapshot: Snapshot, plan: Plan) -> tuple[list[Any], dict[Namespace, int]]:
     results: list[Any] = [None] * plan.size
     for i, op in plan.reads:
         results[i] = snapshot.run(op)
     return results, snapshot.versions(plan.versions)
-
-
-def _read_index(index: IndexConfig | None) -> tuple[Embedder | None, tuple[str, ...]]:
-    """The embedder, and the paths that are indexed by default."""
-    if index is None:
-        return None, writing.WHOLE
-    fields = tuple(index.get("fields") or writing.WHOLE)
-    if "embed" not in index and "dims" not in index:
-        return None, fields
-    distance = cast(Mapping[str, Any], index).get("distance_type", "cosine")
-    if distance != "cosine":
-        raise InvalidInput(f"index['distance_type'] must be 'cosine', got {distance!r}")
-    return Embedder(index.get("embed"), index.get("dims")), fields
 
 
 def _keys_by_namespace(puts: Sequence[PutOp]) -> dict[Namespace, list[str]]:

@@ -1,0 +1,82 @@
+"""What our stores are asked for, checked before anything is done: a batch of ops, and a LangGraph index config."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from langgraph.store.base import IndexConfig, PutOp, SearchOp
+
+from langmem_adapter.errors import InvalidInput
+from langmem_adapter.namespaces import Namespace
+from langmem_adapter.stores import writing
+from langmem_adapter.stores.base import RankOp
+from langmem_adapter.stores.embedder import Embedder
+from langmem_adapter.stores.filters import compile_filter
+from langmem_adapter.stores.values import check, check_namespace
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A checked batch: reads by position, puts, and the versions to return or to insist on."""
+
+    size: int
+    reads: tuple[tuple[int, Any], ...]
+    puts: tuple[PutOp, ...]
+    versions: tuple[Namespace, ...] = ()
+    expect: Mapping[Namespace, int] | None = None
+
+    @property
+    def writes(self) -> bool:
+        """Whether it needs a write transaction."""
+        return bool(self.puts) or self.expect is not None
+
+    @property
+    def queries(self) -> list[str]:
+        """The texts to embed for its reads."""
+        return [op.query for _, op in self.reads if isinstance(op, SearchOp | RankOp) and op.query]
+
+
+def plan(ops: Iterable[Any], check_filter: Callable[[Any], object] = compile_filter) -> Plan:
+    """The plan of a batch; raises for what cannot be run. `check_filter` raises for a bad filter."""
+    ops = list(ops)
+    for op in ops:
+        check(op)
+        if isinstance(op, SearchOp):
+            check_filter(op.filter)
+    puts = tuple(op for op in ops if isinstance(op, PutOp))
+    return Plan(len(ops), tuple((i, op) for i, op in enumerate(ops) if not isinstance(op, PutOp)), puts)
+
+
+def read_plan(
+    ops: Sequence[Any], versions: Sequence[Namespace], check_filter: Callable[[Any], object] = compile_filter
+) -> Plan:
+    """The plan of `read`."""
+    made = plan(ops, check_filter)
+    if made.puts:
+        raise InvalidInput("read() takes no PutOp; use commit() or batch()")
+    for namespace in versions:
+        check_namespace(namespace)
+    return Plan(made.size, made.reads, (), tuple(tuple(v) for v in versions))
+
+
+def commit_plan(puts: Sequence[PutOp], expect: Mapping[Namespace, int]) -> Plan:
+    """The plan of `commit`."""
+    made = plan(puts)
+    if made.reads:
+        raise InvalidInput("commit() takes PutOps only; use read() or batch()")
+    for namespace in expect:
+        check_namespace(namespace)
+    return Plan(made.size, (), made.puts, (), {tuple(ns): version for ns, version in expect.items()})
+
+
+def read_index(index: IndexConfig | None) -> tuple[Embedder | None, tuple[str, ...]]:
+    """The embedder of an index config, and the paths that are indexed by default."""
+    if index is None:
+        return None, writing.WHOLE
+    fields = tuple(index.get("fields") or writing.WHOLE)
+    if "embed" not in index and "dims" not in index:
+        return None, fields
+    distance = cast(Mapping[str, Any], index).get("distance_type", "cosine")
+    if distance != "cosine":
+        raise InvalidInput(f"index['distance_type'] must be 'cosine', got {distance!r}")
+    return Embedder(index.get("embed"), index.get("dims")), fields
