@@ -151,11 +151,11 @@ def _descriptor(path: Path) -> int:
 
 
 _LIVE = (
-    "SELECT key || char(0) || value || char(0) || coalesce(fields, '') FROM memory_items",
+    "SELECT key || char(0) || value || char(0) || coalesce(fields, '') || char(0) || coalesce(slot, '') FROM memory_items",
     "SELECT path FROM memory_namespaces",
-    "SELECT topic || char(0) || kind FROM memory_ranks",
-    "SELECT words FROM memory_ranks",
-    "SELECT vectors FROM memory_vectors",
+    "SELECT topic || char(0) || kind FROM memory_index",
+    "SELECT words FROM memory_index",
+    "SELECT coalesce(vectors, x'') FROM memory_index",
 )
 
 
@@ -174,9 +174,8 @@ def erase(
     """Deletes of the items under the prefix (only those of `keys`, if given), and the pieces of their rows."""
     where, params = under(prefix, "n.path")
     rows = conn.execute(
-        "SELECT n.path, i.key, i.value, v.vectors, r.words FROM memory_namespaces n JOIN memory_items i ON "
-        "i.namespace = n.id LEFT JOIN memory_vectors v ON v.id = i.id LEFT JOIN memory_ranks r ON r.id = i.id "
-        f"WHERE {where}",
+        "SELECT n.path, i.key, i.value, x.vectors, x.words FROM memory_namespaces n JOIN memory_items i ON "
+        f"i.namespace = n.id LEFT JOIN memory_index x ON x.id = i.id WHERE {where}",
         params,
     )
     wanted = None if keys is None else set(keys)

@@ -30,7 +30,7 @@ def row_of(value: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def stored(row: tuple[Any, ...]) -> tuple[int, str, str, bytes]:
-    """The row as the columns status, topic, kind and numbers of `memory_ranks`."""
+    """The row as the columns status, topic, kind and numbers of `memory_index`."""
     status, topic, kind, *numbers = row
     return status, topic, kind, _PACK.pack(*numbers)
 
@@ -50,7 +50,7 @@ class Facets(NamedTuple):
     @classmethod
     def load(cls, conn: sqlite3.Connection, first: int, last: int) -> "Facets":
         """From the file, for the items with `first` ≤ id ≤ `last`."""
-        sql = "SELECT id, status, topic, kind, numbers FROM memory_ranks WHERE id BETWEEN ? AND ? ORDER BY id"
+        sql = "SELECT id, status, topic, kind, numbers FROM memory_index WHERE id BETWEEN ? AND ? ORDER BY id"
         return cls.of(conn.execute(sql, (first, last)).fetchall())
 
     @classmethod

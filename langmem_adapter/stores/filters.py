@@ -19,7 +19,7 @@ _ORDER = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 _VERBATIM = re.compile(r"[\w .:@-]{3,}", re.ASCII)
 """Strings that stand in JSON as they are, whoever wrote it."""
 
-_PROMOTED = ("topic", "status")
+_PROMOTED = ("topic", "status", "slot")
 
 Condition = tuple[str, list[Any]]
 
@@ -30,9 +30,15 @@ def compile_filter(filter: Mapping[str, Any] | None) -> Condition:
     return " AND ".join(sql for sql, _ in parts) or "1", [p for _, params in parts for p in params]
 
 
-def only_promoted(filter: Mapping[str, Any] | None) -> bool:
-    """Whether the filter can be answered from the list index alone."""
-    return all(k in _PROMOTED and isinstance(v, str) for k, v in (filter or {}).items())
+def listed(filter: Mapping[str, Any] | None) -> bool:
+    """Whether the list index alone answers the filter, or the slot index by its key."""
+    strings = {k for k, v in (filter or {}).items() if isinstance(v, str)}
+    return strings == set(filter or {}) and (strings <= {"topic", "status"} or keyed(filter))
+
+
+def keyed(filter: Mapping[str, Any] | None) -> bool:
+    """Whether the filter names a topic and a slot: few items have both."""
+    return all(isinstance((filter or {}).get(k), str) for k in ("topic", "slot"))
 
 
 def register(conn: sqlite3.Connection) -> None:

@@ -107,8 +107,8 @@ def _number(conn: sqlite3.Connection, sql: str, *params: int) -> int:
 _UNCOUNTED = dict.fromkeys(("namespaces", "items", "expired", "not_embedded"), 0)
 
 NOT_EMBEDDED = (
-    "FROM memory_items i LEFT JOIN memory_vectors v ON v.id = i.id "
-    "WHERE (i.fields IS NULL OR i.fields != '[]') AND (v.id IS NULL OR v.embedder != ?)"
+    "FROM memory_items i LEFT JOIN memory_index x ON x.id = i.id "
+    "WHERE (i.fields IS NULL OR i.fields != '[]') AND x.embedder IS NOT ?"
 )
 
 

@@ -14,7 +14,7 @@ from langmem_adapter.namespaces import Namespace
 from langmem_adapter.scoring import Bools, Floats, as_parts, best, blend
 from langmem_adapter.stores.base import Mode, Ranked, RankOp
 from langmem_adapter.stores.facets import Deadlines, Facets
-from langmem_adapter.stores.filters import compile_filter
+from langmem_adapter.stores.filters import compile_filter, keyed, listed
 from langmem_adapter.stores.part import Cache, Ids, Part, positions
 from langmem_adapter.stores.schema import NAMESPACE_SHIFT
 from langmem_adapter.stores.terms import Words, bm25
@@ -146,7 +146,7 @@ class Snapshot:
         if not names or not op.limit:
             return []
         if not op.query:
-            ids = self._newest(names, op.namespace_prefix, condition, op.limit, op.offset)
+            ids = self._newest(names, op, condition, op.limit, op.offset)
             return self._items([(i, None) for i in ids], names, op.refresh_ttl)
         return self._items(self._ranked(op, names, condition), names, op.refresh_ttl)
 
@@ -167,7 +167,7 @@ class Snapshot:
         page: list[tuple[int, float | None]] = [(int(ids[i]), max(0.0, float(score[i]))) for i in top]
         if len(page) < op.limit:
             known = set(ids[keep].tolist())
-            rest = [i for i in self._newest(names, op.namespace_prefix, condition, -1, 0) if i not in known]
+            rest = [i for i in self._newest(names, op, condition, -1, 0) if i not in known]
             skip = max(0, op.offset - len(known))
             page += [(i, None) for i in rest[skip : skip + op.limit - len(page)]]
         return page
@@ -183,11 +183,11 @@ class Snapshot:
     ) -> Bools:
         """Which of the kept items meet the condition: all of them, or at least the best that fill the page.
 
-        A filter may have to read each item, so the best are tried first.
+        A filter that no index answers reads each item, so the best are tried first.
         """
         end, kept = op.offset + op.limit, np.count_nonzero(keep)
         tries = FIRST_TRY * end
-        while 4 * tries < kept:
+        while 4 * tries < kept and not listed(op.filter):
             top = best(score, keep, -np.inf, tries)
             sql = f"SELECT id FROM memory_items WHERE id IN (SELECT value FROM json_each(?)) AND {condition[0]}"
             rows = self.conn.execute(sql, (str(ids[top].tolist()), *condition[1]))
@@ -195,21 +195,25 @@ class Snapshot:
             if np.count_nonzero(met) >= end:
                 return met
             tries *= 8
-        return keep & np.isin(ids, self._newest(names, op.namespace_prefix, condition, -1, 0))
+        return keep & np.isin(ids, self._newest(names, op, condition, -1, 0))
 
     def _newest(
-        self, names: Sequence[Name], prefix: Sequence[str], condition: tuple[str, list[Any]], limit: int, offset: int
+        self, names: Sequence[Name], op: SearchOp, condition: tuple[str, list[Any]], limit: int, offset: int
     ) -> list[int]:
         """Ids of live items that meet the condition, last updated first."""
         sql, params = condition
+        # No two items of a namespace have the same updated_at, so that the index gives their order.
+        order = "updated_at DESC"
         if len(names) == 1:
             scope, of = "namespace = ?", [names[0].id]
         else:
-            inner, of = under(prefix)  # type: ignore[assignment]
+            inner, of = under(op.namespace_prefix)  # type: ignore[assignment]
             scope = f"namespace IN (SELECT id FROM memory_namespaces WHERE {inner})"
+            order += ", id DESC"
+        index = "memory_items_slot" if keyed(op.filter) else "memory_items_list"
         rows = self.conn.execute(
-            f"SELECT id FROM memory_items INDEXED BY memory_items_list WHERE {scope} AND {_ALIVE} AND {sql} "
-            "ORDER BY updated_at DESC, id DESC LIMIT ? OFFSET ?",
+            f"SELECT id FROM memory_items INDEXED BY {index} WHERE {scope} AND {_ALIVE} AND {sql} "
+            f"ORDER BY {order} LIMIT ? OFFSET ?",
             (*of, self.now, *params, limit, offset),
         )
         return [i for (i,) in rows]

@@ -57,10 +57,10 @@ def restore(conn: sqlite3.Connection, batch: Sequence[Stale], vectors: Matrix | 
         found = conn.execute("SELECT value FROM memory_items WHERE id = ?", (stale.id,)).fetchone()
         if found is not None and found[0] == stale.value:
             if vectors is not None:
-                row = (stale.id, embedder, vectors[start:end].tobytes())
-                conn.execute("INSERT OR REPLACE INTO memory_vectors VALUES (?, ?, ?)", row)
+                sql = "UPDATE memory_index SET embedder = ?, vectors = ? WHERE id = ?"
+                conn.execute(sql, (embedder, vectors[start:end].tobytes(), stale.id))
             words = index(stale.words)
-            sql = "UPDATE memory_ranks SET words = ?, language = ? WHERE id = ?"
+            sql = "UPDATE memory_index SET words = ?, language = ? WHERE id = ?"
             conn.execute(sql, (words.hashes.tobytes(), words.language, stale.id))
             touched.add(stale.id >> NAMESPACE_SHIFT)
         start = end

@@ -5,9 +5,9 @@
                        conditional commit compares; `stamp` also grows when only a deadline or a vector changed and is
                        what validates caches. The row outlives its items, so that neither ever goes back.
     memory_items       id = namespace << 32 | sequence, so that the rows of one namespace lie together
-    memory_vectors     unit vectors of an item, one behind the other (float32); an empty blob: nothing to embed
-    memory_ranks       what ranking needs of an item: its hashed words (uint32, see `tokens`) and its row of
-                       `scoring.Columns`
+    memory_index       what searching and ranking need of an item: its hashed words (uint32, see `tokens`), its row of
+                       `scoring.Columns`, and its unit vectors (float32), one behind the other, with the number of
+                       their embedder. No embedder: not embedded; empty vectors: there was nothing to embed
 
 Times are integers, microseconds since the epoch. The names carry a prefix because other tables may live in the file.
 """
@@ -60,6 +60,28 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             kind TEXT NOT NULL,
             numbers BLOB NOT NULL       -- nine float64
         )""",
+    ),
+    (
+        # A slot is found by its key, and an item's words, ranks and vectors are one row: one page less to write.
+        "ALTER TABLE memory_items ADD COLUMN slot TEXT",  # value["slot"], if it is a string
+        "UPDATE memory_items SET slot = value ->> '$.slot' "
+        "WHERE CASE WHEN json_valid(value) THEN json_type(value, '$.slot') = 'text' END",
+        "CREATE INDEX memory_items_slot ON memory_items (namespace, topic, slot) WHERE slot IS NOT NULL",
+        """CREATE TABLE memory_index (
+            id INTEGER PRIMARY KEY,
+            words BLOB NOT NULL,
+            language INTEGER NOT NULL,
+            status INTEGER NOT NULL,
+            topic TEXT NOT NULL,
+            kind TEXT NOT NULL,
+            numbers BLOB NOT NULL,      -- nine float64
+            embedder INTEGER,
+            vectors BLOB                -- last: what does not need it need not read all of a long row
+        )""",
+        "INSERT INTO memory_index SELECT r.*, v.embedder, v.vectors "
+        "FROM memory_ranks r LEFT JOIN memory_vectors v ON v.id = r.id ORDER BY r.id",
+        "DROP TABLE memory_ranks",
+        "DROP TABLE memory_vectors",
     ),
 )
 

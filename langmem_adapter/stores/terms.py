@@ -44,7 +44,7 @@ class Words(NamedTuple):
     @classmethod
     def load(cls, conn: sqlite3.Connection, first: int, last: int) -> "Words":
         """From the file, for the items with `first` ≤ id ≤ `last`."""
-        sql = "SELECT id, words, language FROM memory_ranks WHERE id BETWEEN ? AND ? ORDER BY id"
+        sql = "SELECT id, words, language FROM memory_index WHERE id BETWEEN ? AND ? ORDER BY id"
         rows = conn.execute(sql, (first, last)).fetchall()
         lengths = np.array([len(w) for _, w, _ in rows], dtype=np.int64) // 4
         every = np.frombuffer(b"".join([w for _, w, _ in rows]), dtype=np.uint32)

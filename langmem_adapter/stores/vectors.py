@@ -50,7 +50,7 @@ class Vectors:
     def load(cls, conn: sqlite3.Connection, first: int, last: int, embedder: int, dims: int) -> "Vectors":
         """From the file, for the items with `first` ≤ id ≤ `last`, those of this embedder."""
         rows = conn.execute(
-            "SELECT id, vectors FROM memory_vectors WHERE id BETWEEN ? AND ? AND embedder = ? ORDER BY id",
+            "SELECT id, vectors FROM memory_index WHERE id BETWEEN ? AND ? AND embedder = ? ORDER BY id",
             (first, last, embedder),
         )
         ids: list[int] = []

@@ -36,6 +36,7 @@ class Prepared:
     fields: str | None = None
     topic: str | None = None
     status: str | None = None
+    slot: str | None = None
     ttl: float | None = None
 
 
@@ -77,7 +78,7 @@ def _prepared(where: str, key: str, op: PutOp, fields: Sequence[str]) -> Prepare
     text = encode(op.value)
     paths = fields if op.index is None else () if op.index is False else tuple(op.index)
     texts = texts_at(op.value, paths)
-    topic, status = op.value.get("topic"), op.value.get("status")
+    topic, status, slot = (v if isinstance(v := op.value.get(k), str) else None for k in ("topic", "status", "slot"))
     return Prepared(
         path=where,
         key=key,
@@ -86,8 +87,9 @@ def _prepared(where: str, key: str, op: PutOp, fields: Sequence[str]) -> Prepare
         words=index(words_at(op.value, paths) if "$" in paths else texts),
         texts=texts,
         fields=None if op.index is None else json.dumps(list(paths)),
-        topic=topic if isinstance(topic, str) else None,
-        status=status if isinstance(status, str) else None,
+        topic=topic,
+        status=status,
+        slot=slot,
         ttl=op.ttl,
     )
 
@@ -196,6 +198,15 @@ def _stored(conn: sqlite3.Connection, namespace: int, keys: Sequence[str]) -> di
     return found
 
 
+# An update, not a replacement: it leaves the index of keys alone.
+_PUT = (
+    "INSERT INTO memory_items VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
+    "value = excluded.value, created_at = excluded.created_at, updated_at = excluded.updated_at, "
+    "expires_at = excluded.expires_at, ttl = excluded.ttl, fields = excluded.fields, topic = excluded.topic, "
+    "status = excluded.status, slot = excluded.slot"
+)
+
+
 class _Batch:
     """The rows of one namespace's changes, written together."""
 
@@ -213,10 +224,8 @@ class _Batch:
         self._embedder = embedder
         self._now = now
         self._items: list[tuple[Any, ...]] = []
-        self._ranks: list[tuple[Any, ...]] = []
-        self._vectors: list[tuple[Any, ...]] = []
+        self._index: list[tuple[Any, ...]] = []
         self._gone: list[tuple[int]] = []
-        self._vectorless: list[tuple[int]] = []
 
     def add(self, p: Prepared, old: "_Old | None") -> None:
         """Note one put or delete; `old` is what is stored under its key."""
@@ -235,29 +244,25 @@ class _Batch:
         self.latest = max(self._now, self.latest + 1)
         expired = old is not None and old[2] is not None and old[2] <= self._now
         created = self.latest if old is None or expired else old[1]
-        self._put(id, p, created, replaced=old is not None)
+        self._put(id, p, created)
 
-    def _put(self, id: int, p: Prepared, created: int, *, replaced: bool) -> None:
+    def _put(self, id: int, p: Prepared, created: int) -> None:
         assert p.row is not None
         assert p.words is not None
         expires = None if p.ttl is None else self._now + round(p.ttl * 60e6)
         times = (created, self.latest, expires, p.ttl)
-        self._items.append((id, self.namespace, p.key, p.value, *times, p.fields, p.topic, p.status))
-        self._ranks.append((id, p.words.hashes.tobytes(), p.words.language, *stored(p.row)))
-        if self._embedder is not None and p.fields != "[]":
-            self._vectors.append((id, self._embedder, b"" if p.vectors is None else p.vectors.tobytes()))
-        elif replaced:
-            self._vectorless.append((id,))
+        self._items.append((id, self.namespace, p.key, p.value, *times, p.fields, p.topic, p.status, p.slot))
+        embedded = self._embedder is not None and p.fields != "[]"
+        vectors = (self._embedder, b"" if p.vectors is None else p.vectors.tobytes()) if embedded else (None, None)
+        self._index.append((id, p.words.hashes.tobytes(), p.words.language, *stored(p.row), *vectors))
         self.changes.append(Change(id, p.row, p.words, p.vectors, expires))
 
     def flush(self) -> None:
         """Write the rows."""
-        for table in ("memory_items", "memory_ranks", "memory_vectors"):
+        for table in ("memory_items", "memory_index"):
             self._many(f"DELETE FROM {table} WHERE id = ?", self._gone)
-        self._many("DELETE FROM memory_vectors WHERE id = ?", self._vectorless)
-        self._many("INSERT OR REPLACE INTO memory_items VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", self._items)
-        self._many("INSERT OR REPLACE INTO memory_ranks VALUES (?, ?, ?, ?, ?, ?, ?)", self._ranks)
-        self._many("INSERT OR REPLACE INTO memory_vectors VALUES (?, ?, ?)", self._vectors)
+        self._many(_PUT, self._items)
+        self._many("INSERT OR REPLACE INTO memory_index VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", self._index)
 
     def _many(self, sql: str, rows: Sequence[tuple[Any, ...]]) -> None:
         if rows:
