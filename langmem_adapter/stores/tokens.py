@@ -10,6 +10,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 from zlib import crc32
 
@@ -90,7 +91,7 @@ NOTHING = Indexed(np.zeros(0, dtype=np.uint32), 0)
 
 def index(texts: Iterable[str]) -> Indexed:
     """What to store of the texts of one item."""
-    words = [w for text in texts for w in _words(text, singles=True)]
+    words = list(chain.from_iterable(_words(text, singles=True) for text in texts))
     if not words:
         return NOTHING
     language = language_of(words)
@@ -121,7 +122,13 @@ def language_of(words: Sequence[str]) -> str:
     return max(LANGUAGES, key=votes.__getitem__)  # of equals the first
 
 
-def _words(text: str, *, singles: bool) -> Iterator[str]:
+def _words(text: str, *, singles: bool) -> Iterable[str]:
+    if len(text) <= _SLICE and text.isascii():
+        return _PLAIN.findall(text.lower())
+    return _any_words(text, singles=singles)
+
+
+def _any_words(text: str, *, singles: bool) -> Iterator[str]:
     for start in range(0, len(text), _SLICE):
         part = text[start : start + _SLICE].casefold()
         if part.isascii():

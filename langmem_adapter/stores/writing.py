@@ -86,7 +86,7 @@ def _prepared(where: str, key: str, op: PutOp, fields: Sequence[str]) -> Prepare
         row=row_of(op.value),
         words=index(words_at(op.value, paths) if "$" in paths else texts),
         texts=texts,
-        fields=None if op.index is None else json.dumps(list(paths)),
+        fields=None if op.index is None else _to_json(tuple(paths)),
         topic=topic,
         status=status,
         slot=slot,
@@ -96,7 +96,19 @@ def _prepared(where: str, key: str, op: PutOp, fields: Sequence[str]) -> Prepare
 
 def texts_at(value: Mapping[str, Any], paths: Sequence[str]) -> tuple[str, ...]:
     """What to embed of a value: every non-blank text at the paths, as LangGraph's stores read them."""
-    return tuple(t for p in paths for t in get_text_at_path(value, _steps(p)) if t.strip())
+    return tuple(t for p in paths for t in _texts(value, p) if t.strip())
+
+
+def _texts(value: Mapping[str, Any], path: str) -> Sequence[str]:
+    steps = _steps(path)
+    if steps == [path] != ["*"] and isinstance(text := value.get(path), str):  # as nearly always
+        return (text,)
+    return get_text_at_path(value, steps)
+
+
+@lru_cache(maxsize=1_000)
+def _to_json(paths: tuple[str, ...]) -> str:
+    return json.dumps(paths)
 
 
 @lru_cache(maxsize=1_000)
@@ -272,7 +284,7 @@ class _Batch:
 def loses_text(old: str, new: str) -> bool:
     """Whether a text of the old JSON is not in the new one."""
     try:
-        return old != new and any(inside_json(s) not in new for s in telling(json.loads(old)))
+        return old != new and any(s not in new and inside_json(s) not in new for s in telling(json.loads(old)))
     except ValueError:
         return True  # damaged
 
