@@ -28,12 +28,14 @@ class HashEmbeddings(Embeddings):
 
     def embed_query(self, text: str) -> list[float]:
         """The vector of one text, `dims` floats."""
-        vector = np.zeros(self.dims)
+        weights = [0.0] * self.dims
         for token in _TOKEN.findall(text.lower()):
             for bucket, weight in self._token(token):
-                vector[bucket] += weight
+                weights[bucket] += weight
+        vector = np.array(weights)
         norm = float(np.sqrt(vector @ vector))
-        return [float(x) for x in (vector / norm if norm else vector).tolist()]
+        found: list[float] = (vector / norm if norm else vector).tolist()
+        return found
 
     def _token(self, token: str) -> list[tuple[int, float]]:
         found = self._buckets.get(token)

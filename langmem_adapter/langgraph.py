@@ -312,7 +312,8 @@ def _node(name: str, memory: Memory | None, step: Step[T], *, hidden: bool = Fal
         return await step(mine, mine.aio, given, _ids(config))
 
     # Hidden: LangGraph streams what a runnable named like its node gives, and the block is for the model only.
-    return RunnableLambda(sync, native, name=name).with_config(tags=[TAG_HIDDEN] if hidden else [])
+    runnable = RunnableLambda(sync, native, name=name)
+    return runnable.with_config(tags=[TAG_HIDDEN]) if hidden else runnable
 
 
 # -------------------------------------------------------------------- which memory, which message

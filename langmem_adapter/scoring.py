@@ -7,7 +7,7 @@
 records are ranked exactly without parsing them; a store may keep it beside its vectors.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -21,6 +21,7 @@ Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 STATUSES = ("active", "contested", "quarantined", "superseded", "retracted")
+_ONCE_BELIEVED = ("active", "superseded", "retracted")
 HIGH, MEDIUM = 0.75, 0.5
 
 
@@ -79,21 +80,25 @@ class Columns:
         at = where.now if where.as_of is None else where.as_of
         keep: Bools = self.expires > at
         if where.as_of is None and where.valid_at is None:
-            keep &= np.isin(self.status, [STATUSES.index(s) for s in where.statuses])
+            keep &= self._has(where.statuses)
         elif where.as_of is None:
             # Also what was replaced or ended since; but a challenger that lost was never believed.
-            known = [STATUSES.index(s) for s in ("active", "superseded", "retracted")]
-            keep &= np.isin(self.status, known) & (self.invalidated > self.created)
+            keep &= self._has(_ONCE_BELIEVED) & (self.invalidated > self.created)
         else:
-            believed = [STATUSES.index(s) for s in ("active", "superseded", "retracted")]
-            keep &= np.isin(self.status, believed) & (self.created <= at) & (self.invalidated > at)
+            keep &= self._has(_ONCE_BELIEVED) & (self.created <= at) & (self.invalidated > at)
         if where.topics is not None:
-            keep &= np.array([_within(t, where.topics) for t in self.topic], dtype=bool)
+            topics = where.topics
+            keep &= _each(self.topic, lambda topic: _within(topic, topics))
         if where.kinds is not None:
-            keep &= np.array([k in where.kinds for k in self.kind], dtype=bool)
+            keep &= _each(self.kind, where.kinds.__contains__)
         if where.valid_at is not None:
             keep &= (self.valid_from <= where.valid_at) & (self.valid_to > where.valid_at)
         return keep
+
+    def _has(self, statuses: Iterable[str]) -> Bools:
+        admitted = np.zeros(256, dtype=bool)  # of every int8: a damaged one is no status
+        admitted[[STATUSES.index(s) for s in statuses]] = True
+        return admitted[self.status]
 
     def parts(self, relevance: Floats, now: float) -> Floats:
         """An (n, 4) array: relevance, recency, importance, decayed confidence; each in [0, 1]."""
@@ -149,6 +154,12 @@ def as_parts(row: Sequence[float]) -> Parts:
 def band(confidence: float) -> Band:
     """high ≥ 0.75, medium ≥ 0.5, else low; of a decayed confidence."""
     return "high" if confidence >= HIGH else "medium" if confidence >= MEDIUM else "low"
+
+
+def _each(labels: Sequence[str], test: Callable[[str], bool]) -> Bools:
+    """The test of each label, made once for equal ones: there are few different topics and kinds."""
+    met = {label: test(label) for label in set(labels)}
+    return np.fromiter(map(met.__getitem__, labels), dtype=bool, count=len(labels))
 
 
 def _within(topic: str, topics: Iterable[str]) -> bool:

@@ -47,6 +47,8 @@ def _sweeps(candidate: Candidate, topics: Topics) -> list[tuple[tuple[str, str],
 async def linked(io: IO, namespace: Namespace, of: Sequence[MemoryRecord]) -> dict[str, MemoryRecord]:
     """The records these replaced, were replaced by, contest or are contested by, by id."""
     ids = {i for r in of for i in (*r.supersedes, r.superseded_by, r.contests, *r.contested_by) if i}
+    if not ids:
+        return {}
     items, _ = await io.read([GetOp(namespace, i) for i in sorted(ids)])
     return records([[item for item in items if item is not None]])
 

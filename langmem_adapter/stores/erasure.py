@@ -151,7 +151,8 @@ def _descriptor(path: Path) -> int:
 
 
 _LIVE = (
-    "SELECT key || char(0) || value || char(0) || coalesce(fields, '') || char(0) || coalesce(slot, '') FROM memory_items",
+    "SELECT key || char(0) || value || char(0) || coalesce(fields, '') FROM memory_items",
+    "SELECT slot FROM memory_items WHERE slot IS NOT NULL",
     "SELECT path FROM memory_namespaces",
     "SELECT topic || char(0) || kind FROM memory_index",
     "SELECT words FROM memory_index",

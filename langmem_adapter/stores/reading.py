@@ -86,6 +86,8 @@ class Snapshot:
     now: int
     refresh: dict[int, float] = field(default_factory=dict)
     """Items read by ops that want their ttl (minutes) to start again."""
+    names: dict[str, "Name | None"] = field(default_factory=dict)
+    """Namespaces looked up before: in one snapshot they cannot change."""
 
     def run(self, op: Any) -> Any:
         """The result of one op."""
@@ -304,9 +306,12 @@ class Snapshot:
     # rows and parts
 
     def _name(self, namespace: Sequence[str]) -> Name | None:
-        sql = "SELECT id, path, version, stamp FROM memory_namespaces WHERE path = ?"
-        row = self.conn.execute(sql, (path(namespace),)).fetchone()
-        return None if row is None else self._named(row)
+        wanted = path(namespace)
+        if wanted not in self.names:
+            sql = "SELECT id, path, version, stamp FROM memory_namespaces WHERE path = ?"
+            row = self.conn.execute(sql, (wanted,)).fetchone()
+            self.names[wanted] = None if row is None else self._named(row)
+        return self.names[wanted]
 
     def _under(self, prefix: Sequence[str]) -> list[Name]:
         inner, params = under(prefix)

@@ -72,6 +72,28 @@ def test_a_file_of_every_released_schema_opens_whole(tmp_path: Path, released: i
         assert later.get(owner, "m2") is None
 
 
+def test_a_file_from_before_slots_had_a_column_is_searched_by_slot(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    old = sqlite3.connect(path)
+    old.executescript((FIXTURES / "schema_1.sql").read_text())
+    values = [
+        '{"topic":"t","slot":"a \\u00e9"}',
+        ' {"topic":"t","slot":"b"}',
+        '{"topic":"t","slot":1}',
+        '{"topic":"t","sl',
+    ]
+    for n, value in enumerate(values):
+        row = ((2 << 32) + 10 + n, f"k{n}", value, n, n)
+        old.execute("INSERT INTO memory_items VALUES (?, 2, ?, ?, ?, ?, NULL, NULL, '[]', 't', NULL)", row)
+    old.commit()
+    old.close()
+    with SqliteMemoryStore(path) as store:
+        found = [[i.key for i in store.search(("n",), filter={"topic": "t", "slot": s})] for s in ("a é", "b", "sl")]
+        assert found == [["k0"], ["k1"], []]
+        with pytest.raises(StoreCorrupt, match="left as it is"):
+            store.get(("n", "hidden"), "k3")
+
+
 def test_a_newer_file_is_refused_and_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     with SqliteMemoryStore(path) as store:

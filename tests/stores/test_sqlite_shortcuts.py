@@ -1,6 +1,7 @@
 """The quick ways inside the SQLite store come to what the slow ways do."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,6 +39,40 @@ def test_a_filter_finds_the_best_of_what_it_admits_however_rare(every: int, offs
     wanted = np.sort(np.maximum(0.0, vectors @ query))[::-1][offset : offset + 5]
     assert all(i.value["mark"] for i in found)
     assert [i.score for i in found] == pytest.approx(wanted.tolist(), abs=1e-5)
+    store.close()
+
+
+@pytest.mark.parametrize(
+    "filter",
+    [
+        {"topic": "t1", "slot": "s2"},
+        {"topic": "t1", "slot": "s2", "status": "active"},
+        {"topic": "t1", "slot": {"$ne": "s2"}},
+        {"slot": "s2"},
+        {"topic": "t1", "status": "active"},
+        {"topic": "t1", "slot": 2},
+        {"topic": "t1", "slot": None},
+    ],
+)
+@pytest.mark.parametrize("query", [None, "piano winter"])
+def test_what_an_index_answers_is_what_reading_every_value_finds(filter: dict[str, Any], query: str | None) -> None:
+    store = SqliteMemoryStore(":memory:", index=_index(), mode="vector")  # type: ignore[arg-type]
+    slots = ("s1", "s2", 2, None, "")
+    for again in (0, 1):
+        for n in range(0, 400, 1 + 2 * again):
+            value = {"text": _text(n), "topic": f"t{(n + again) % 3}", "slot": slots[(n // 3 + again) % 5]}
+            store.put(NS if n % 2 else (*NS, "below"), f"k{n}", {**value, "status": "active" if n % 7 else "retracted"})
+    store.delete(NS, "k1")
+
+    def met(value: dict[str, Any]) -> bool:
+        return all(value[k] != w["$ne"] if isinstance(w, dict) else value[k] == w for k, w in filter.items())
+
+    for prefix in (NS, (*NS, "below")):
+        every = store.search(prefix, query=query, limit=1_000)
+        wanted = [i.key for i in every if met(i.value)]
+        assert wanted
+        assert [i.key for i in store.search(prefix, query=query, filter=filter, limit=1_000)] == wanted
+        assert [i.key for i in store.search(prefix, query=query, filter=filter, limit=3, offset=1)] == wanted[1:4]
     store.close()
 
 
