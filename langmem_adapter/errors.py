@@ -5,6 +5,7 @@ MemoryAdapterError
 │   ├── MissingUser                    no user id where one is needed
 │   └── UnknownTopic                   a topic nobody registered
 ├── MemoryNotFound (KeyError)          no such memory for this user (also: it is somebody else's)
+├── OnHold                             erasure is refused: the user's data is under a legal hold
 ├── Conflict                           another writer kept winning; nothing was written
 ├── ModelFailed                        a chat model gave no usable answer; the turn stays queued
 └── StoreError                         the database under a store
@@ -40,6 +41,10 @@ class MemoryNotFound(MemoryAdapterError, KeyError):
 
     def __str__(self) -> str:
         return str(self.args[0]) if self.args else ""
+
+
+class OnHold(MemoryAdapterError):
+    """The user's data is under a legal hold, whose reason is in the message; nothing was erased."""
 
 
 class Conflict(MemoryAdapterError):

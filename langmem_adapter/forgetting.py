@@ -1,4 +1,4 @@
-"""Erasing: by source, by memory, or all of a user. Bytes go, pointers are mended, a receipt says what was reached."""
+"""Erasing by source, by memory, or all of a user: bytes go, the past is decided again, a receipt says what was done."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -6,208 +6,121 @@ from typing import Literal
 
 from langgraph.store.base import ListNamespacesOp, MatchCondition, PutOp, SearchItem
 
+from langmem_adapter.consent import not_on_hold, settings_in, settings_op
 from langmem_adapter.consolidation.apply import Change, Owner
-from langmem_adapter.consolidation.step import Rules, counter, record_put, turn_put
+from langmem_adapter.consolidation.replay import rebuild, steps_of
+from langmem_adapter.consolidation.step import Rules, counter, record_put, spaces, turn_put
 from langmem_adapter.consolidation.undo import Names, undo, unlink
 from langmem_adapter.errors import InvalidInput, MemoryNotFound
 from langmem_adapter.namespaces import Namespace, Reader
-from langmem_adapter.ports import IO, Ask, retried
-from langmem_adapter.records import HistoryEntry, MemoryRecord, Place, Receipt, Turn
+from langmem_adapter.ports import IO, retried
+from langmem_adapter.receipts import Threads, carry_out, complete, new_receipt_id
+from langmem_adapter.records import Candidate, HistoryEntry, MemoryRecord, Operation, Place, Receipt, Turn
 from langmem_adapter.retrieval import items_under
 
 Previous = Literal["stay", "restore", "refuse"]
 
-
-Threads = Ask[str, None]
-"""Deletes a thread's checkpoints, by its id."""
+# ---------------------------------------------------------------- by source
 
 
 async def forget_source(
-    io: IO, reader: Reader, source_id: str, rules: Rules, threads: Threads | None = None
+    io: IO, reader: Reader, source_id: str, rules: Rules, threads: Threads | None = None, *, dry_run: bool = False
 ) -> Receipt:
-    """Erase what rests only on the source; take it out of what rests on others too, and flag that.
+    """Erase what rests only on the source, and decide again what rests on others too, as if it had never spoken.
 
-    What an erased record had replaced is active again, and so is what the source had declared over. Its turns keep
-    their ids and times only. Unknown sources give an empty receipt.
+    Records that it had no part in keep every byte. Its turns keep their ids and times only. Unknown sources give an
+    empty receipt; `dry_run` says what would be done.
     """
-    mine = await _threads_of(io, reader) & {source_id}  # before the turns that tell whose thread it is are gone
-    receipt = await retried(io, lambda: _forget_once(io, reader, source_id, rules))
-    return receipt.change(places=(*receipt.places, await _checkpoints(io, mine, threads), *_OUT_OF_REACH))
+    await complete(io, reader, threads)
+    return await retried(io, lambda: _forget_once(io, reader, source_id, rules, threads, dry_run))
 
 
-async def _forget_once(io: IO, reader: Reader, source_id: str, rules: Rules) -> Receipt:
-    spaces, versions = await _spaces(io, reader.root)
+async def _forget_once(
+    io: IO, reader: Reader, source_id: str, rules: Rules, threads: Threads | None, dry_run: bool
+) -> Receipt:
+    places, versions = await _allowed(io, reader)
+    turns = await _turns(io, reader)
+    names = _names(source_id, turns.values())
     puts: list[PutOp] = []
     erased: list[str] = []
+    rebuilt: list[str] = []
     flagged: list[str] = []
-    for ns in spaces:
-        if ns[-1] != "facts":
-            continue
-        records = [MemoryRecord.model_validate(i.value) for i in await _items(io, ns)]
-        change = _change(reader, rules, versions, records)
-        undone = undo(records, _names(source_id), change)
+    verdicts: dict[str, dict[int, Operation]] = defaultdict(dict)
+    for ns in (p for p in places if p[-1] == "facts"):
+        known = {i.key: MemoryRecord.model_validate(i.value) for i in await _items(io, ns)}
+        steps = steps_of(t for t in turns.values() if spaces(t)[0] == ns)
+        left = dict(known)
+        for part in rebuild(known, steps, names, rules):
+            puts += [record_put(ns, r) for r in part.changed.values()]
+            puts += [PutOp(ns, i, None) for i in sorted(part.gone & known.keys())]
+            erased += sorted(part.gone & known.keys())
+            rebuilt += part.changed
+            for (turn_id, at), operation in part.operations.items():
+                verdicts[turn_id][at] = operation
+            left = {i: r for i, r in left.items() if i not in part.known}
+        change = _change(reader, rules, versions, known.values())
+        undone = undo(left.values(), names, change)
         blended = {r.memory_id for r in undone.blended}
         puts += [record_put(ns, _flagged(r, change) if r.memory_id in blended else r) for r in undone.changed]
         puts += [PutOp(ns, r.memory_id, None) for r in undone.gone]
         erased += [r.memory_id for r in undone.gone]
         flagged += sorted(blended)
-    turns = await _turns_of(io, reader, source_id)
+    changed_turns = [_without(_decided(t, verdicts.get(t.turn_id, {})), names) for t in turns.values()]
+    changed_turns = [t for t in changed_turns if t != turns[t.turn_id]]
     summaries = await _summaries(io, reader, {source_id})
-    puts += [*turns, *summaries]
-    files = await _erased(io, puts, versions)
-    places = (
-        files,
-        Place(name="records", state="done", count=len(erased)),
-        Place(name="turns", state="done", count=len(turns)),
-        Place(name="summaries", state="done", count=len(summaries)),
-        Place(name="blended records", state="done", count=len(flagged), note="kept, marked needs_regeneration"),
-    )
-    return Receipt(
+    puts += [turn_put(reader.space("turns"), t) for t in changed_turns] + summaries
+    receipt = Receipt(
+        receipt_id=new_receipt_id(),
+        action="forget_source",
         source_id=source_id,
         user_id=reader.user_id,
         at=rules.clock(),
+        dry_run=dry_run,
         erased=tuple(erased),
+        rebuilt=tuple(rebuilt),
         flagged=tuple(flagged),
-        places=places,
+        threads=tuple({source_id} & _threads_of(turns.values())),
+        places=(
+            *_of_records(len(erased)),
+            Place(name="rebuilt records", state="done", count=len(rebuilt)),
+            Place(name="blended records", state="done", count=len(flagged), note="kept, marked needs_regeneration"),
+            Place(name="turns", state="done", count=len(changed_turns)),
+            Place(name="summaries", state="done", count=len(summaries)),
+        ),
     )
+    return receipt if dry_run else await carry_out(io, reader, puts, versions, receipt, threads)
 
 
-async def delete(io: IO, reader: Reader, ids: Sequence[str], previous: Previous, rules: Rules) -> tuple[int, Place]:
-    """How many records were erased — all of these, or (MemoryNotFound) none — and what became of their bytes.
-
-    `previous`: what becomes of the record that an erased one had replaced. "stay": it stays history; "restore": it
-    is active again if the slot is free; "refuse": InvalidInput if there is one.
-    """
-    return await retried(io, lambda: _delete_once(io, reader, tuple(dict.fromkeys(ids)), previous, rules))
+def _names(source_id: str, turns: Iterable[Turn]) -> Names:
+    """Whether a (source id, message id) is the source: a thread, a record's name, a message, or a tool by its name."""
+    by_tool = {m.id for t in turns for m in t.messages if m.role == "tool" and m.name == source_id}
+    return lambda found, message_id: source_id in (found, message_id) or message_id in by_tool
 
 
-async def _delete_once(
-    io: IO, reader: Reader, ids: tuple[str, ...], previous: Previous, rules: Rules
-) -> tuple[int, Place]:
-    spaces, versions = await _spaces(io, reader.root)
-    left = set(ids)
-    puts: list[PutOp] = []
-    sessions: set[str] = set()
-    erased: set[str] = set()
-    for ns in spaces:
-        if ns[-1] != "facts" or not left:
-            continue
-        known = {i.key: MemoryRecord.model_validate(i.value) for i in await _items(io, ns)}
-        named = [known[i] for i in ids if i in known]
-        _check_previous(named, previous)
-        gone = _with_twins(named, known)
-        change = _change(reader, rules, versions, known.values())
-        changed = unlink(known, gone, change, restore=previous == "restore")
-        puts += [record_put(ns, r) for r in changed.values()]
-        puts += [PutOp(ns, r.memory_id, None) for r in gone]
-        erased |= {r.memory_id for r in gone}
-        left -= {r.memory_id for r in gone}
-        sessions |= {s.source_id for r in gone for s in r.sources}
-    if left:
-        raise MemoryNotFound(f"no memory {sorted(left)[0]!r} for user {reader.user_id!r}; nothing was deleted")
-    puts += await _scrubbed_turns(io, reader, erased)
-    puts += await _summaries(io, reader, sessions)  # they may tell what was deleted
-    return len(ids), await _erased(io, puts, versions)
+def _decided(turn: Turn, verdicts: Mapping[int, Operation]) -> Turn:
+    if not verdicts:
+        return turn
+    return turn.change(operations=tuple(verdicts.get(at, o) for at, o in enumerate(turn.operations)))
 
 
-def _with_twins(named: Sequence[MemoryRecord], known: Mapping[str, MemoryRecord]) -> list[MemoryRecord]:
-    """The named records and the challengers they were made of: those say the same and were never believed."""
-    twins = [
-        known[i] for r in named for i in r.supersedes if i in known and known[i].invalidated_at == known[i].created_at
+def _without(turn: Turn, names: Names) -> Turn:
+    """The turn without what the source said in it; a tombstone if that is all."""
+    if turn.digest == "" and not turn.candidates:
+        return turn
+    if names(turn.source_id, None):
+        return _tombstone(turn)
+    messages = tuple(m for m in turn.messages if not names(None, m.id))
+    kept = [
+        at
+        for at in range(len(turn.operations))
+        if at >= len(turn.candidates) or not names(None, turn.candidates[at].message_id)
     ]
-    return list({r.memory_id: r for r in [*named, *twins]}.values())
-
-
-async def delete_all(io: IO, reader: Reader, threads: Threads | None = None) -> tuple[int, Place]:
-    """How many records were erased, and what became of the bytes; turns and all else below the user go too."""
-    mine = await _threads_of(io, reader)
-    done = await retried(io, lambda: _delete_all_once(io, reader))
-    await _checkpoints(io, mine, threads)
-    return done
-
-
-async def _delete_all_once(io: IO, reader: Reader) -> tuple[int, Place]:
-    _, versions = await _spaces(io, reader.root)
-    items = await items_under(io, reader.root)
-    files = await _erased(io, [PutOp(i.namespace, i.key, None) for i in items], versions)
-    return sum(i.namespace[-1] == "facts" for i in items), files
-
-
-_OUT_OF_REACH = (Place(name="backups, exports, logs", state="out_of_reach"),)
-
-
-async def _threads_of(io: IO, reader: Reader) -> set[str]:
-    """The threads in which the user spoke: nobody else's are deleted."""
-    items = await items_under(io, reader.space("turns"))
-    return {i.value["session_id"] for i in items if i.value.get("session_id")}
-
-
-async def _checkpoints(io: IO, mine: Collection[str], threads: Threads | None) -> Place:
-    if threads is None:
-        return Place(name="checkpoints", state="out_of_reach", note="pass Memory(checkpointer=…) to reach them")
-    await io.ask_all(threads, sorted(mine))
-    return Place(name="checkpoints", state="done", count=len(mine))
-
-
-async def _erased(io: IO, puts: Sequence[PutOp], versions: Mapping[Namespace, int]) -> Place:
-    """The commit of an erasure, and what became of the old bytes."""
-    if not puts:
-        return Place(name="files", state="done")
-    done = await io.erase_with(puts, expect=versions)
-    return Place(name="files", state=done.state, count=len(puts), note=done.note)
-
-
-async def _spaces(io: IO, root: Namespace) -> tuple[list[Namespace], dict[Namespace, int]]:
-    """All of the user's namespaces with their versions, read before the data they are to guard."""
-    condition = MatchCondition("prefix", root)
-    found: list[Namespace] = []
-    while True:
-        (page,), _ = await io.read([ListNamespacesOp((condition,), limit=1_000, offset=len(found))])
-        found += [tuple(ns) for ns in page if tuple(ns[: len(root)]) == root]
-        if len(page) < 1_000:
-            break
-    _, versions = await io.read([], versions=tuple(found))
-    return found, versions
-
-
-async def _items(io: IO, ns: Namespace) -> list[SearchItem]:
-    return [i for i in await items_under(io, ns) if i.namespace == ns]
-
-
-def _names(source_id: str) -> Names:
-    return lambda found, message_id: source_id in (found, message_id)
-
-
-def _change(reader: Reader, rules: Rules, versions: Mapping[Namespace, int], known: Iterable[MemoryRecord]) -> Change:
-    turns = reader.space("turns")
-    numbers = counter(versions.get(turns, 0), known)
-    owner = Owner(reader.user_id, reader.app_name)
-    return Change(owner, rules.clock(), rules.policy, numbers, exclusive=rules.exclusive)
-
-
-def _flagged(record: MemoryRecord, change: Change) -> MemoryRecord:
-    entry = HistoryEntry(at=change.now, action="FLAG", reason="source_forgotten")
-    return record.change(needs_regeneration=True, updated_at=change.now, history=(*record.history, entry))
-
-
-def _check_previous(gone: Sequence[MemoryRecord], previous: Previous) -> None:
-    replaced = [r for r in gone if r.supersedes]
-    if previous == "refuse" and replaced:
-        raise InvalidInput(
-            f"memory {replaced[0].memory_id!r} replaced {list(replaced[0].supersedes)}; "
-            "delete with previous='stay' or previous='restore'"
-        )
-
-
-async def _turns(io: IO, reader: Reader) -> tuple[Namespace, list[Turn]]:
-    ns = reader.space("turns")
-    return ns, [Turn.model_validate(i.value) for i in await _items(io, ns)]
-
-
-async def _turns_of(io: IO, reader: Reader, source_id: str) -> list[PutOp]:
-    ns, turns = await _turns(io, reader)
-    mine = [t for t in turns if source_id == t.source_id or source_id in {m.id for m in t.messages}]
-    return [turn_put(ns, _tombstone(t)) for t in mine if t.digest]
+    if len(messages) == len(turn.messages) and len(kept) == len(turn.operations):
+        return turn
+    if not messages and not kept:
+        return _tombstone(turn)
+    unsaid = any(m.role == "human" for m in turn.messages) and not any(m.role == "human" for m in messages)
+    return _only(turn, kept).change(messages=messages, digest="" if unsaid else turn.digest)
 
 
 def _tombstone(turn: Turn) -> Turn:
@@ -228,27 +141,271 @@ def _tombstone(turn: Turn) -> Turn:
     )
 
 
+def _only(turn: Turn, kept: Sequence[int]) -> Turn:
+    """The turn with these of its candidates; they pair up with operations by position."""
+    return turn.change(
+        candidates=tuple(turn.candidates[at] for at in kept if at < len(turn.candidates)),
+        operations=tuple(turn.operations[at] for at in kept),
+        judged={new: turn.judged[at] for new, at in enumerate(kept) if at in turn.judged},
+    )
+
+
+def _flagged(record: MemoryRecord, change: Change) -> MemoryRecord:
+    entry = HistoryEntry(at=change.now, action="FLAG", reason="source_forgotten")
+    return record.change(needs_regeneration=True, updated_at=change.now, history=(*record.history, entry))
+
+
+# ---------------------------------------------------------------- by memory
+
+
+async def delete(
+    io: IO, reader: Reader, ids: Sequence[str], previous: Previous, rules: Rules, threads: Threads | None = None
+) -> Receipt:
+    """Erase these records — all, or (MemoryNotFound) none.
+
+    `previous`: what becomes of the record that an erased one had replaced. "stay": it stays history; "restore": it
+    is active again if the slot is free; "refuse": InvalidInput if there is one.
+    """
+    await complete(io, reader, threads)
+    return await retried(io, lambda: _delete_once(io, reader, tuple(dict.fromkeys(ids)), previous, rules))
+
+
+async def _delete_once(io: IO, reader: Reader, ids: tuple[str, ...], previous: Previous, rules: Rules) -> Receipt:
+    places, versions = await _allowed(io, reader)
+    left = set(ids)
+    puts: list[PutOp] = []
+    sessions: set[str] = set()
+    erased: dict[Namespace, list[MemoryRecord]] = {}
+    remaining: set[_Held] = set()
+    for ns in (p for p in places if p[-1] == "facts"):
+        known = {i.key: MemoryRecord.model_validate(i.value) for i in await _items(io, ns)}
+        named = [known[i] for i in ids if i in known]
+        _check_previous(named, previous)
+        gone = _with_twins(named, known)
+        changed = unlink(known, gone, _change(reader, rules, versions, known.values()), restore=previous == "restore")
+        puts += [record_put(ns, r) for r in changed.values()]
+        puts += [PutOp(ns, r.memory_id, None) for r in gone]
+        erased |= {ns: gone} if gone else {}
+        left -= {r.memory_id for r in gone}
+        sessions |= {s.source_id for r in gone for s in r.sources}
+        remaining |= {(ns, r.topic, r.slot) for i, r in known.items() if i not in {g.memory_id for g in gone}}
+    if left:
+        raise MemoryNotFound(f"no memory {sorted(left)[0]!r} for user {reader.user_id!r}; nothing was deleted")
+    turns = await _deleted_from(io, reader, erased, remaining, previous, rules, versions)
+    summaries = await _summaries(io, reader, sessions)  # they may tell what was deleted
+    count = sum(len(gone) for gone in erased.values())
+    receipt = Receipt(
+        receipt_id=new_receipt_id(),
+        action="delete",
+        user_id=reader.user_id,
+        at=rules.clock(),
+        erased=tuple(r.memory_id for gone in erased.values() for r in gone),
+        places=(
+            *_of_records(count),
+            Place(name="turns", state="done", count=len(turns)),
+            Place(name="summaries", state="done", count=len(summaries)),
+        ),
+    )
+    return await carry_out(io, reader, [*puts, *turns, *summaries], versions, receipt, None)
+
+
+def _with_twins(named: Sequence[MemoryRecord], known: Mapping[str, MemoryRecord]) -> list[MemoryRecord]:
+    """The named records and the challengers they were made of: those say the same and were never believed."""
+    twins = [
+        known[i] for r in named for i in r.supersedes if i in known and known[i].invalidated_at == known[i].created_at
+    ]
+    return list({r.memory_id: r for r in [*named, *twins]}.values())
+
+
+def _check_previous(gone: Sequence[MemoryRecord], previous: Previous) -> None:
+    replaced = [r for r in gone if r.supersedes]
+    if previous == "refuse" and replaced:
+        raise InvalidInput(
+            f"memory {replaced[0].memory_id!r} replaced {list(replaced[0].supersedes)}; "
+            "delete with previous='stay' or previous='restore'"
+        )
+
+
+_Held = tuple[Namespace, str, str]
+"""The namespace, topic and slot of a record that is left."""
+
+
+async def _deleted_from(
+    io: IO,
+    reader: Reader,
+    erased: Mapping[Namespace, Sequence[MemoryRecord]],
+    remaining: Collection[_Held],
+    previous: Previous,
+    rules: Rules,
+    versions: Mapping[Namespace, int],
+) -> list[PutOp]:
+    """The owner's turns without the words of the erased records, and the deletion itself, where a replay needs it."""
+    ns = reader.space("turns")
+    turns = await _turns(io, reader)
+    gone = {r.memory_id for records in erased.values() for r in records}
+    topics = {(place, r.topic) for place, records in erased.items() for r in records}
+    scrubbed = {i: _scrubbed(t, gone, topics, remaining, rules) for i, t in turns.items()}
+    puts = [turn_put(ns, t) for i, t in scrubbed.items() if t is not turns[i]]
+    place = versions.get(ns, 0) + 1
+    for facts, records in erased.items():
+        ghosts = {o.memory_id for t in scrubbed.values() if spaces(t)[0] == facts for o in t.operations}
+        told = [r for r in records if r.memory_id in ghosts]
+        if told:
+            puts.append(turn_put(ns, _deletion(told, reader, previous, place, rules)))
+    return puts
+
+
+def _scrubbed(
+    turn: Turn,
+    gone: Collection[str],
+    topics: Collection[tuple[Namespace, str]],
+    remaining: Collection[_Held],
+    rules: Rules,
+) -> Turn:
+    """The turn without the words of the records that are gone.
+
+    Where other facts stand on the same slot, a ghost of the candidate is left, so that the past can be decided again:
+    its record's id stands for its words.
+    """
+    if not turn.candidates:  # a deletion, or words were not kept
+        return turn
+    facts, _ = spaces(turn)
+    touched = any(o.memory_id in gone or o.target_id in gone for o in turn.operations)
+    kept: list[int] = []
+    left: dict[int, tuple[Candidate, Operation]] = {}
+    for at, (candidate, operation) in enumerate(zip(turn.candidates, turn.operations, strict=False)):
+        left[at] = candidate, operation
+        if operation.memory_id is None:  # the end of something that was not believed: it may be of what goes
+            keep = not touched and (facts, candidate.topic) not in topics
+        elif operation.memory_id in gone or candidate.content == operation.memory_id:
+            slot = _slot(candidate, rules)
+            keep = (facts, candidate.topic, slot) in remaining
+            left[at] = _ghost(candidate, slot, operation.memory_id), operation.change(content="")
+        else:
+            keep = True
+        if keep:
+            kept.append(at)
+    if len(kept) == len(turn.operations) and not touched:
+        return turn
+    bare = _only(turn, kept).change(messages=tuple(m.change(text="") for m in turn.messages))
+    pairs = [left[at] for at in kept]
+    return bare.change(candidates=tuple(c for c, _ in pairs), operations=tuple(o for _, o in pairs))
+
+
+def _slot(candidate: Candidate, rules: Rules) -> str:
+    known = candidate.topic in rules.topics
+    return rules.topics.slot_of(candidate.topic, candidate.slot, candidate.value) if known else candidate.slot
+
+
+def _ghost(candidate: Candidate, slot: str, memory_id: str) -> Candidate:
+    return candidate.change(
+        content=memory_id, slot=slot, value=memory_id, replaces=None, excerpt="", entities=(), kind="fact"
+    )
+
+
+def _deletion(gone: Sequence[MemoryRecord], reader: Reader, previous: Previous, place: int, rules: Rules) -> Turn:
+    """The deletion as a turn, so that a replay deletes too."""
+    now = rules.clock()
+    one = gone[0]
+    return Turn(
+        turn_id=f"delete-{new_receipt_id()}",
+        seq=place,
+        user_id=one.user_id,
+        app_name=reader.app_name,
+        scope=one.scope,
+        session_id=one.session_id,
+        agent_id=one.agent_id,
+        at=now,
+        digest="",
+        source_id="deletion",
+        status="done",
+        operations=tuple(Operation(action="DELETE", memory_id=r.memory_id, content="", reason=previous) for r in gone),
+        applied=place,
+        applied_at=now,
+    )
+
+
+# ---------------------------------------------------------------- everything
+
+
+async def delete_all(io: IO, reader: Reader, rules: Rules, threads: Threads | None = None) -> Receipt:
+    """Erase all of the owner's records, turns, summaries, receipts and threads; a pause and what is forbidden stay."""
+    await complete(io, reader, threads)
+    return await retried(io, lambda: _delete_all_once(io, reader, rules, threads))
+
+
+async def _delete_all_once(io: IO, reader: Reader, rules: Rules, threads: Threads | None) -> Receipt:
+    _, versions = await _allowed(io, reader)
+    items = await items_under(io, reader.root)
+    mine = _threads_of(Turn.model_validate(i.value) for i in items if i.namespace == reader.space("turns"))
+    records = [i for i in items if i.namespace[-1] == "facts"]
+    receipt = Receipt(
+        receipt_id=new_receipt_id(),
+        action="delete_all",
+        user_id=reader.user_id,
+        at=rules.clock(),
+        erased=tuple(i.key for i in records),
+        threads=tuple(mine),
+        places=(
+            *_of_records(len(records)),
+            Place(name="turns", state="done", count=sum(i.namespace[-1] == "turns" for i in items)),
+            Place(name="summaries", state="done", count=sum(i.namespace[-1] == "summaries" for i in items)),
+        ),
+    )
+    gone = [PutOp(i.namespace, i.key, None) for i in items if i.namespace[-1] != "settings"]
+    return await carry_out(io, reader, gone, versions, receipt, threads)
+
+
+# ---------------------------------------------------------------- what all of them need
+
+
+def _of_records(count: int) -> tuple[Place, ...]:
+    return (
+        Place(name="records", state="done", count=count, note="with their history"),
+        Place(name="vectors and word index", state="done", count=count, note="they go with their records"),
+    )
+
+
+async def _allowed(io: IO, reader: Reader) -> tuple[list[Namespace], dict[Namespace, int]]:
+    """All of the owner's namespaces, and the versions that an erasure depends on, read before the data they guard.
+
+    OnHold if nothing may be erased.
+    """
+    condition = MatchCondition("prefix", reader.root)
+    found: list[Namespace] = []
+    while True:
+        (page,), _ = await io.read([ListNamespacesOp((condition,), limit=1_000, offset=len(found))])
+        found += [tuple(ns) for ns in page if tuple(ns[: len(reader.root)]) == reader.root]
+        if len(page) < 1_000:
+            break
+    # A hold or a learning that begins now is in a namespace that may not be there yet.
+    guarded = dict.fromkeys([*found, reader.space("settings"), reader.space("turns")])
+    (settings,), versions = await io.read([settings_op(reader)], versions=tuple(guarded))
+    not_on_hold(settings_in(settings), reader)
+    receipts = reader.space("receipts")  # only we write there, and not on what we read here
+    return [ns for ns in found if ns != receipts], {ns: v for ns, v in versions.items() if ns != receipts}
+
+
+async def _items(io: IO, ns: Namespace) -> list[SearchItem]:
+    return [i for i in await items_under(io, ns) if i.namespace == ns]
+
+
+async def _turns(io: IO, reader: Reader) -> dict[str, Turn]:
+    return {i.key: Turn.model_validate(i.value) for i in await _items(io, reader.space("turns"))}
+
+
+def _threads_of(turns: Iterable[Turn]) -> set[str]:
+    """The threads in which the owner spoke: nobody else's are deleted."""
+    return {t.session_id for t in turns if t.session_id}
+
+
+def _change(reader: Reader, rules: Rules, versions: Mapping[Namespace, int], known: Iterable[MemoryRecord]) -> Change:
+    numbers = counter(versions.get(reader.space("turns"), 0), known)
+    owner = Owner(reader.user_id, reader.app_name)
+    return Change(owner, rules.clock(), rules.policy, numbers, exclusive=rules.exclusive)
+
+
 async def _summaries(io: IO, reader: Reader, sessions: Collection[str]) -> list[PutOp]:
     """The deletion of these sessions' summaries."""
     found = await items_under(io, reader.root, {"kind": "summary"})
     return [PutOp(i.namespace, i.key, None) for i in found if i.value.get("session_id") in sessions]
-
-
-async def _scrubbed_turns(io: IO, reader: Reader, gone: Collection[str]) -> list[PutOp]:
-    """The turns that taught the gone records, without their words: texts, candidates and operations."""
-    ns, turns = await _turns(io, reader)
-    found: dict[str, list[int]] = defaultdict(list)
-    for turn in turns:
-        for i, operation in enumerate(turn.operations):
-            if operation.memory_id in gone or operation.target_id in gone:
-                found[turn.turn_id].append(i)
-    return [turn_put(ns, _scrubbed(t, set(found[t.turn_id]))) for t in turns if t.turn_id in found]
-
-
-def _scrubbed(turn: Turn, at: set[int]) -> Turn:
-    # Candidates and operations pair up by position.
-    return turn.change(
-        messages=tuple(m.change(text="") for m in turn.messages),
-        candidates=tuple(c for i, c in enumerate(turn.candidates) if i not in at),
-        operations=tuple(o for i, o in enumerate(turn.operations) if i not in at),
-    )

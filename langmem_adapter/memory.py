@@ -45,7 +45,6 @@ from langmem_adapter.records import (
     HistoryEntry,
     MemoryRecord,
     Operation,
-    Place,
     Recalled,
     Receipt,
     Recollection,
@@ -472,14 +471,16 @@ class Memory:
         if previous not in ("stay", "restore", "refuse"):
             raise InvalidInput(f"previous must be 'stay', 'restore' or 'refuse', got {previous!r}")
         owner = arguments.owner(user_id, app_name, scope)
-        return self._gone(*await forgetting.delete(io, owner, ids, previous, self._rules))
+        self._erased(await forgetting.delete(io, owner, ids, previous, self._rules, self._threads))
+        return len(set(ids))
 
     async def _delete_all(self, io: IO, *, user_id: str, app_name: str = "default") -> int:
         """Erase everything of one user: memories of every scope and status, turns; how many memories.
 
         An empty or blank id raises MissingUser; `%` and `*` are ids like any other.
         """
-        return self._gone(*await forgetting.delete_all(io, Reader(user_id, app_name), self._threads))
+        receipt = await forgetting.delete_all(io, Reader(user_id, app_name), self._rules, self._threads)
+        return len(self._erased(receipt).erased)
 
     async def _forget_source(
         self,
@@ -489,16 +490,19 @@ class Memory:
         user_id: str | None = None,
         app_name: str = "default",
         scope: Literal["user", "app"] = "user",
+        dry_run: bool = False,
     ) -> Receipt:
-        """Erase what rests only on a source (a thread, record or message id); flag what rests on others too.
+        """Erase what rests only on a source (a thread, record, tool or message id); decide again what it had a part in.
 
-        What an erased memory had replaced is believed again. `scope="app"` (without `user_id`): of application
-        facts. The receipt says what was erased, flagged, and what is
-        out of reach.
+        Afterwards all is as if the source had never spoken: what it had replaced is believed again, its support is
+        taken back, its contests are over. What a person corrected or deleted stays so. Memories that it had no part in
+        keep every byte. `scope="app"` (without `user_id`): of application facts. `dry_run`: only say what would be
+        done. The receipt says what was erased, rebuilt, and what is out of reach. OnHold if nothing may be erased.
         """
         arguments.source_id(source_id, required=True)
         owner = arguments.owner(user_id, app_name, scope)
-        return await forgetting.forget_source(io, owner, source_id, self._rules, self._threads)
+        receipt = await forgetting.forget_source(io, owner, source_id, self._rules, self._threads, dry_run=dry_run)
+        return receipt if dry_run else self._erased(receipt)
 
     # ---------------------------------------------------------------- around a turn (nodes, middleware, your own loop)
 
@@ -687,10 +691,12 @@ class Memory:
         logger.warning("%s %s", event, data)
         self._tell(event, data)
 
-    def _gone(self, count: int, files: Place) -> int:
-        if files.state == "pending":  # an erasure that is not finished must be loud
-            self.report("erasure_pending", note=files.note)
-        return count
+    def _erased(self, receipt: Receipt) -> Receipt:
+        for place in receipt.places:
+            if place.state == "pending":  # an erasure that is not finished must be loud
+                self.report("erasure_pending", place=place.name, note=place.note, receipt_id=receipt.receipt_id)
+        self._tell("erased", {"receipt": receipt})
+        return receipt
 
     def _tell(self, event: str, data: dict[str, Any]) -> None:
         if self._on_event is None:

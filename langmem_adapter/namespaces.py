@@ -6,9 +6,10 @@
     ("memories", app, "team", <team>, "facts")                        explicit shares
     ("memories", app, "app", "facts")                                 deliberately global
 
-and beside `facts` the closing labels `turns`, `summaries`, `receipts`. An id becomes a label of `[a-z0-9-]`:
-letters a–z and digits stay, every other byte of its UTF-8 becomes `-` and two hex digits. That is reversible and
-collision-free even where a database compares without case (`A` → `-41`) or takes wildcards (`u%` → `u-25`).
+and beside `facts` the closing labels `turns`, `summaries`, `receipts`, `settings`. An id becomes a label of
+`[a-z0-9-]`: letters a–z and digits stay, every other byte of its UTF-8 becomes `-` and two hex digits. That is
+reversible and collision-free even where a database compares without case (`A` → `-41`) or takes wildcards (`u%` →
+`u-25`).
 """
 
 import re
@@ -20,7 +21,7 @@ from langmem_adapter.errors import InvalidInput, MissingUser
 from langmem_adapter.records import Scope
 
 Namespace = tuple[str, ...]
-Kind = Literal["facts", "turns", "summaries", "receipts"]
+Kind = Literal["facts", "turns", "summaries", "receipts", "settings"]
 
 MAX_ID_BYTES = 512
 _PLAIN = re.compile(r"[a-z0-9]+\Z")
@@ -95,6 +96,15 @@ class Reader:
     agent_id: str | None = None
     application: bool = False
     """An administrator, for the facts of the application itself; `user_id` is "" then."""
+
+    @classmethod
+    def of(cls, found: Namespace) -> "Reader | None":
+        """The owner in whose part of the store a namespace lies; None for a team's, and for what is not ours."""
+        if found[:1] != ("memories",) or len(found) < 4:
+            return None
+        if found[2] == "app":
+            return cls("", unescape(found[1]), application=True)
+        return cls(unescape(found[3]), unescape(found[1])) if found[2] == "user" and len(found) > 4 else None
 
     def facts(self, scopes: Iterable[Scope] | None = None) -> tuple[Namespace, ...]:
         """The fact namespaces of these scopes; by default user and app, and those whose id is given."""

@@ -12,7 +12,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 SourceType = Literal["bootstrapped", "user_explicit", "user_implicit", "tool_output"]
 Scope = Literal["user", "session", "agent", "team", "app"]
 Status = Literal["active", "contested", "quarantined", "superseded", "retracted"]
-Action = Literal["CREATE", "UPDATE", "MERGE", "NOOP", "CONTEST", "RETRACT"]
+Action = Literal["CREATE", "UPDATE", "MERGE", "NOOP", "CONTEST", "RETRACT", "DELETE"]
+Verdict = Literal["duplicate", "merge", "contradict", "new", "retract"]
 Band = Literal["high", "medium", "low"]
 
 
@@ -148,12 +149,19 @@ class Candidate(Frozen):
     entities: tuple[str, ...] = ()
 
 
+class Judgement(Frozen):
+    """What a judge proposes for one candidate."""
+
+    verdict: Verdict
+    target_id: str | None = None
+
+
 class Operation(Frozen):
     """What consolidation decided about one candidate.
 
     UPDATE: `memory_id` is the new record, `target_id` the one it replaced. CONTEST: `memory_id` is the
     challenger, `target_id` the incumbent. NOOP, MERGE and RETRACT: `memory_id` is the existing record (None if
-    there was nothing to do it to).
+    there was nothing to do it to). DELETE, kept only in an owner's turns: `memory_id` was erased.
     """
 
     action: Action
@@ -214,6 +222,13 @@ class Turn(Frozen):
     """Reason code → how many proposals were refused before consolidation."""
     taught: tuple[str, ...] = ()
     """Ids of the records an earlier text of this turn taught, which an edit replaces."""
+    applied: int = 0
+    """Order of consolidation within the owner's turns; 0 until then."""
+    applied_at: Utc | None = None
+    judged: dict[int, Judgement] = Field(default_factory=dict)
+    """What a judge proposed, by position of the candidate."""
+    corrects: str | None = None
+    """The record that a person corrected by this."""
 
 
 class Usage(Frozen):
@@ -340,14 +355,29 @@ class Place(Frozen):
 
 
 class Receipt(Frozen):
-    """What `forget_source` found and did."""
+    """What an erasure found and did: ids, counts and times, never a text."""
 
-    source_id: str
+    receipt_id: str
+    action: Literal["forget_source", "delete", "delete_all"]
+    source_id: str = ""
+    """What `forget_source` was given."""
     user_id: str
     """"" for the application's own facts."""
     at: Utc
+    dry_run: bool = False
+    """Whether nothing was done: this is what would be."""
     erased: tuple[str, ...] = ()
-    """Ids of records that rested only on the source; their text is gone."""
+    """Ids of records whose text is gone."""
+    rebuilt: tuple[str, ...] = ()
+    """Ids of records that read otherwise without the source, or came to be: decided again from the other sources."""
     flagged: tuple[str, ...] = ()
-    """Ids of records that rest on other sources too: kept, marked `needs_regeneration`."""
+    """Ids of records that rest on other sources too but could not be rebuilt: without the source, marked
+    `needs_regeneration`."""
+    threads: tuple[str, ...] = ()
+    """Threads whose checkpoints are to go."""
     places: tuple[Place, ...] = ()
+
+    @property
+    def state(self) -> Literal["done", "pending"]:
+        """`pending` while a place is: see its note."""
+        return "pending" if any(p.state == "pending" for p in self.places) else "done"

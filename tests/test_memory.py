@@ -91,8 +91,9 @@ class TestStory:
         after = by_content(memory)
         assert set(receipt.erased) == {before[ADA].memory_id, before[AISLE].memory_id}
         assert set(after) == {VEGETARIAN, FISH}
-        assert set(receipt.flagged) == {r.memory_id for r in after.values()}
-        assert all(r.needs_regeneration for r in after.values())
+        assert set(receipt.rebuilt) == {r.memory_id for r in after.values()}
+        assert not any(r.needs_regeneration for r in after.values())
+        assert {r.memory_id for r in after.values()} == {before[VEGETARIAN].memory_id, before[FISH].memory_id}
         assert after[VEGETARIAN].confidence == 0.65
         assert {s.source_id for r in after.values() for s in r.sources} == {"s2", "s3"}
 

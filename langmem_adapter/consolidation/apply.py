@@ -35,6 +35,11 @@ class Applied:
     records: tuple[MemoryRecord, ...]
 
 
+def fresh_id(challenger: MemoryRecord | None = None) -> str:
+    """An id that no record had or will have."""
+    return f"m_{secrets.token_hex(10)}"
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """What every change of one turn shares."""
@@ -47,6 +52,8 @@ class Change:
     """Goes into every history entry of this change."""
     exclusive: Callable[[MemoryRecord], bool] = lambda record: True
     """Whether the record's slot has room for one."""
+    new_id: Callable[[MemoryRecord | None], str] = fresh_id
+    """The id of a new record; it is given the challenger that the record is made of, if it is."""
 
     def created(
         self, candidate: Candidate, topic: Topic, slot: str, source: Source, decision: Decision, **fields: Any
@@ -65,7 +72,7 @@ class Change:
             note=self.note,
         )
         return MemoryRecord(
-            memory_id=f"m_{secrets.token_hex(10)}",
+            memory_id=self.new_id(None),
             seq=self.next_seq(),
             content=candidate.content,
             kind=candidate.kind,
@@ -153,7 +160,7 @@ class Change:
         """A challenger whose incumbent went: the active record made of it, and the challenger, closed."""
         entry = HistoryEntry(at=self.now, action="CREATE", reason=reason, ids=(challenger.memory_id,))
         new = challenger.change(
-            memory_id=f"m_{secrets.token_hex(10)}",
+            memory_id=self.new_id(challenger),
             seq=self.next_seq(),
             status="active",
             created_at=self.now,

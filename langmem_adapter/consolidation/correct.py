@@ -1,9 +1,11 @@
 """A person's correction: it bypasses the trust gate, and is recorded like a turn."""
 
+from collections.abc import Mapping
+
 from langgraph.store.base import GetOp
 
 from langmem_adapter.consolidation import neighbours
-from langmem_adapter.consolidation.apply import Change, apply
+from langmem_adapter.consolidation.apply import Applied, Change, apply
 from langmem_adapter.consolidation.decide import Decision, same_fact
 from langmem_adapter.consolidation.step import Rules, counter, owner_of, record_put, spaces, turn_put
 from langmem_adapter.errors import InvalidInput, MemoryNotFound
@@ -29,22 +31,37 @@ async def _once(io: IO, memory_id: str, content: str, turn: Turn, rules: Rules) 
     record = MemoryRecord.model_validate(item.value)
     linked = await neighbours.linked(io, facts, [record])
     candidate = _candidate(record, content, turn)
-    decision = _decision(record, candidate, linked)
-    change = Change(owner_of(turn), rules.clock(), rules.policy, counter(versions[turns], [record, *linked.values()]))
-    topic = rules.topics.get(record.topic) if record.topic in rules.topics else rules.topics.get("general")
+    decision = decided(record, candidate, linked)
+    now = rules.clock()
+    change = Change(owner_of(turn), now, rules.policy, counter(versions[turns], [record, *linked.values()]))
+    applied = corrected(decision, candidate, turn, rules, change)
+    place = versions[turns] + 1
+    done = turn.change(
+        seq=place,
+        status="done",
+        candidates=(candidate,),
+        operations=(applied.operation,),
+        applied=place,
+        applied_at=now,
+        corrects=memory_id,
+    )
+    puts = [record_put(facts, r) for r in applied.records]
+    await io.commit([*puts, turn_put(turns, rules.keeps(done))], expect=versions)
+    return applied.operation
+
+
+def corrected(decision: Decision, candidate: Candidate, turn: Turn, rules: Rules, change: Change) -> Applied:
+    """What a decision about a correction leads to."""
+    topic = rules.topics.get(candidate.topic) if candidate.topic in rules.topics else rules.topics.get("general")
     source = Source(
         source_type="user_explicit",
         source_id=turn.source_id,
         at=turn.at,
         confidence=1.0,
-        excerpt=content,
+        excerpt=candidate.excerpt,
         message_id=turn.turn_id,
     )
-    applied = apply(decision, candidate, [], topic=topic, slot=record.slot, source=source, change=change)
-    done = turn.change(seq=versions[turns] + 1, status="done", candidates=(candidate,), operations=(applied.operation,))
-    puts = [record_put(facts, r) for r in applied.records]
-    await io.commit([*puts, turn_put(turns, done)], expect=versions)
-    return applied.operation
+    return apply(decision, candidate, [], topic=topic, slot=candidate.slot, source=source, change=change)
 
 
 def _candidate(record: MemoryRecord, content: str, turn: Turn) -> Candidate:
@@ -61,7 +78,8 @@ def _candidate(record: MemoryRecord, content: str, turn: Turn) -> Candidate:
     )
 
 
-def _decision(record: MemoryRecord, candidate: Candidate, linked: dict[str, MemoryRecord]) -> Decision:
+def decided(record: MemoryRecord, candidate: Candidate, linked: Mapping[str, MemoryRecord]) -> Decision:
+    """The decision about a person's correction of a record; `linked`: the records it is linked to, by id."""
     if record.status not in ("active", "contested"):
         raise InvalidInput(f"memory {record.memory_id!r} is {record.status}; only what is believed can be corrected")
     if record.content == candidate.content:

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from langmem_adapter.consolidation.judge import Judgement
-from langmem_adapter.records import Action, Candidate, MemoryRecord
+from langmem_adapter.records import Action, Candidate, Judgement, MemoryRecord
 from langmem_adapter.text import negated, numbers, says_the_same, stems
 from langmem_adapter.text import slot as normal
 from langmem_adapter.topics import Topics

@@ -8,20 +8,23 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 
 from langgraph.store.base import GetOp, PutOp
 
 from langmem_adapter.consolidation import neighbours
 from langmem_adapter.consolidation.apply import Applied, Change, Owner, apply
 from langmem_adapter.consolidation.decide import decide
-from langmem_adapter.consolidation.judge import Judgement, ModelJudge
+from langmem_adapter.consolidation.judge import ModelJudge
 from langmem_adapter.consolidation.undo import undo
 from langmem_adapter.errors import ModelFailed
 from langmem_adapter.namespaces import Namespace, namespace
 from langmem_adapter.ports import IO, retried
-from langmem_adapter.records import Candidate, MemoryRecord, Operation, Scope, Source, Turn, Usage
+from langmem_adapter.records import Candidate, Judgement, MemoryRecord, Operation, Scope, Source, Turn, Usage
 from langmem_adapter.topics import Topics
 from langmem_adapter.trust import TrustPolicy
+
+KeepTurns = Literal["text", "excerpts", "nothing"]
 
 SEQS_A_TURN = 1_000
 """Room for the records of one commit in the sequence numbers."""
@@ -37,6 +40,18 @@ class Rules:
     judge: ModelJudge | None = None
     on_usage: Callable[[Turn, str, Usage], None] = lambda turn, what, usage: None
     """Told what a judge's answer cost."""
+
+    keep_turns: KeepTurns = "text"
+    """What is kept of a turn that taught something."""
+
+    def keeps(self, turn: Turn) -> Turn:
+        """The turn, without what is not to be kept."""
+        if self.keep_turns == "text":
+            return turn
+        bare = turn.change(messages=tuple(m.change(text="") for m in turn.messages))
+        if self.keep_turns == "excerpts":
+            return bare
+        return bare.change(candidates=(), judged={}, operations=tuple(o.change(content="") for o in turn.operations))
 
     def exclusive(self, record: MemoryRecord) -> bool:
         """Whether the record's slot has room for one."""
@@ -82,23 +97,20 @@ async def _once(io: IO, turn: Turn, rules: Rules, asked: _Asked) -> list[Operati
     numbers = counter(versions[turns], known.values())
     change = Change(owner_of(turn), now, rules.policy, numbers, note, rules.exclusive)
     written = _take_back(turn, known, change) if taught else {}
-    operations, candidates = [], []
+    operations = []
     for n, candidate in enumerate(turn.candidates):
-        applied = _consolidated(candidate, turn, known, rules, change, judged.get(n))
-        if applied.operation.memory_id is None:  # the end of something that nobody believed
-            continue
+        applied = consolidated(candidate, turn, known, rules, change, judged.get(n))
         operations.append(applied.operation)
-        candidates.append(candidate)
         for record in applied.records:
             known[record.memory_id] = written[record.memory_id] = record
     puts = [record_put(facts, r) for r in written.values()]
-    done = _done(turn.change(candidates=tuple(candidates)), operations)
-    puts.append(turn_put(turns, done.change(seq=done.seq or versions[turns] + 1)))
-    await io.commit(puts, expect=versions)
-    return operations
+    place = versions[turns] + 1
+    done = _done(turn, operations, judged, rules).change(seq=turn.seq or place, applied=place, applied_at=now)
+    await io.commit([*puts, turn_put(turns, done)], expect=versions)
+    return [o for o in operations if o.memory_id is not None]
 
 
-def _consolidated(
+def consolidated(
     candidate: Candidate,
     turn: Turn,
     known: dict[str, MemoryRecord],
@@ -106,6 +118,7 @@ def _consolidated(
     change: Change,
     judgement: Judgement | None,
 ) -> Applied:
+    """What one candidate of a turn leads to, given all records it must be compared with."""
     topic = rules.topics.get(candidate.topic)
     slot = rules.topics.slot_of(candidate.topic, candidate.slot, candidate.value)
     decision = decide(
@@ -165,17 +178,24 @@ def _take_back(turn: Turn, known: dict[str, MemoryRecord], change: Change) -> di
     return written
 
 
-def _done(turn: Turn, operations: list[Operation]) -> Turn:
-    # Texts are kept only where something rests on them.
-    return turn.change(
+def _done(turn: Turn, operations: list[Operation], judged: Mapping[int, Judgement], rules: Rules) -> Turn:
+    """The turn as it is kept: what replaying it needs, and words only where something rests on them."""
+    kept = turn.change(
         status="done",
-        operations=tuple(operations),
-        messages=turn.messages if operations else (),
+        candidates=tuple(
+            # The end of something that nobody believed: it would count if the past were another.
+            c.change(content="", excerpt="", entities=()) if o.memory_id is None else c
+            for c, o in zip(turn.candidates, operations, strict=True)
+        ),
+        operations=tuple(o.change(content="") if o.memory_id is None else o for o in operations),
+        judged=dict(judged),
+        messages=turn.messages if any(o.memory_id is not None for o in operations) else (),
         heard=len(turn.messages),
         taught=(),
         error=None,
         leased_until=None,
     )
+    return rules.keeps(kept)
 
 
 def counter(turns_version: int, known: Iterable[MemoryRecord]) -> Callable[[], int]:

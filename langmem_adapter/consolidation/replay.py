@@ -1,0 +1,286 @@
+"""What the owner's records would be if a source had never spoken: recorded candidates, decided again in order. Pure.
+
+The history of the records that the source touched is played twice, as it was and without the source. What differs is
+what the source changed; all else keeps every byte. No model is asked: verdicts were recorded with the candidates.
+"""
+
+import itertools
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from langmem_adapter.consolidation.apply import Applied, Change, fresh_id, supports
+from langmem_adapter.consolidation.correct import corrected, decided
+from langmem_adapter.consolidation.decide import Decision
+from langmem_adapter.consolidation.step import SEQS_A_TURN, Rules, consolidated, owner_of
+from langmem_adapter.consolidation.undo import Names, unlink
+from langmem_adapter.records import Candidate, MemoryRecord, Operation, Turn
+
+CREATES = ("CREATE", "UPDATE", "CONTEST")
+
+Place = tuple[str, int]
+"""Where a candidate stands: its turn's id, and its position there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing that happened: a candidate and what it led to, or a deletion."""
+
+    turn: Turn
+    at: int
+    operation: Operation
+    candidate: Candidate | None = None
+
+    @property
+    def place(self) -> Place:
+        """Where it is recorded."""
+        return self.turn.turn_id, self.at
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """What changes without the source."""
+
+    known: frozenset[str]
+    """Ids of all records that this decided about, changed or not."""
+    changed: dict[str, MemoryRecord]
+    """By id: records that read otherwise, or that came to be."""
+    gone: frozenset[str]
+    operations: dict[Place, Operation]
+    """Verdicts of the remaining turns that are others now."""
+
+
+def steps_of(turns: Iterable[Turn]) -> list[Step]:
+    """All that is recorded in these turns, in the order in which it happened."""
+    done = sorted((t for t in turns if t.status == "done"), key=lambda t: (t.applied, t.seq, t.turn_id))
+    return [
+        Step(turn, at, operation, turn.candidates[at] if at < len(turn.candidates) else None)
+        for turn in done
+        for at, operation in enumerate(turn.operations)
+    ]
+
+
+def rebuild(
+    records: Mapping[str, MemoryRecord], steps: Sequence[Step], names: Names, rules: Rules
+) -> Iterator[Rebuilt]:
+    """What becomes of the records that the source (see `Names`) had a part in, as far as it can be replayed.
+
+    Records that a recorded history does not explain (turns were not kept, or are older than their recording) are in no
+    result.
+    """
+    ids = _Ids(records.values())
+    for group, members in _groups(records, steps, names, rules):
+        if any(s.turn.applied == 0 or (s.candidate is None and s.operation.action != "DELETE") for s in group):
+            continue
+        if any(s.candidate is not None and s.candidate.topic not in rules.topics for s in group):
+            continue
+        before = _play(group, rules, ids)
+        after = _play([s for s in group if not _spoken_by(s, names)], rules, ids)
+        differ = {i for i in {*before.known, *after.known} if before.known.get(i) != after.known.get(i)}
+        stale = any(i in before.known and not _alike(before.known[i], records.get(i)) for i in differ)
+        if stale or not members <= before.known.keys():
+            continue
+        yield Rebuilt(
+            known=frozenset(before.known),
+            changed={i: _kept(after.known[i], records.get(i)) for i in sorted(differ & after.known.keys())},
+            gone=frozenset(before.known.keys() - after.known.keys()),
+            operations={p: o for p, o in after.operations.items() if before.operations.get(p) != o},
+        )
+
+
+def _spoken_by(step: Step, names: Names) -> bool:
+    return step.candidate is not None and names(step.turn.source_id, step.candidate.message_id)
+
+
+def _kept(record: MemoryRecord, stored: MemoryRecord | None) -> MemoryRecord:
+    if stored is None:
+        return record
+    # The numbers of one commit depend on all its candidates, of which only some were replayed.
+    same = stored.seq // SEQS_A_TURN == record.seq // SEQS_A_TURN
+    return record.change(seq=stored.seq if same else record.seq, metadata=stored.metadata)
+
+
+def _alike(record: MemoryRecord, stored: MemoryRecord | None) -> bool:
+    """Whether the replay came to what is stored: if not, something happened that was not recorded."""
+
+    def told(r: MemoryRecord) -> tuple[object, ...]:
+        support = {(s.source_id, s.message_id) for s in supports(r)}
+        links = (r.superseded_by, r.contests, frozenset(r.supersedes), frozenset(r.contested_by))
+        return r.content, r.value, r.topic, r.slot, r.status, r.confidence, links, frozenset(support)
+
+    return stored is not None and told(record) == told(stored)
+
+
+# ---------------------------------------------------------------- which records belong together
+
+
+def _groups(
+    records: Mapping[str, MemoryRecord], steps: Sequence[Step], names: Names, rules: Rules
+) -> Iterator[tuple[list[Step], set[str]]]:
+    """Steps that may have influenced each other, with the source's records among them; only groups with the source.
+
+    Facts of one topic influence each other, except where facts stand side by side and nothing ends or replaces them:
+    there only those do that went into one record.
+    """
+    whole = {s.candidate.topic for s in steps if s.candidate is not None and _reaches_all(s.candidate, rules)}
+    union = _Union()
+    for step in steps:
+        if step.candidate is not None and step.candidate.topic in whole:
+            union.join(("topic", step.candidate.topic), ("step", *step.place))
+        for i in (step.operation.memory_id, step.operation.target_id, step.turn.corrects):
+            if i is not None:
+                union.join(("record", i), ("step", *step.place))
+    for r in records.values():
+        for i in (*r.supersedes, r.superseded_by, r.contests, *r.contested_by):
+            if i is not None:
+                union.join(("record", i), ("record", r.memory_id))
+    groups: dict[object, list[Step]] = defaultdict(list)
+    for step in steps:
+        groups[union.root(("step", *step.place))].append(step)
+    touched: dict[object, set[str]] = {union.root(("step", *s.place)): set() for s in steps if _spoken_by(s, names)}
+    for r in records.values():
+        if any(names(s.source_id, s.message_id) for s in r.sources):
+            touched.setdefault(union.root(("record", r.memory_id)), set()).add(r.memory_id)
+    for root, members in touched.items():
+        yield groups[root], members
+
+
+def _reaches_all(candidate: Candidate, rules: Rules) -> bool:
+    exclusive = candidate.topic in rules.topics and rules.topics.get(candidate.topic).exclusive
+    return bool(exclusive) or candidate.intent == "retract" or candidate.replaces is not None
+
+
+class _Union:
+    """Which things are connected (union-find)."""
+
+    def __init__(self) -> None:
+        self._parent: dict[object, object] = {}
+
+    def root(self, thing: object) -> object:
+        """The thing that stands for all that are connected with this one."""
+        parent = self._parent.setdefault(thing, thing)
+        while parent != thing:
+            self._parent[thing] = self._parent[parent]
+            thing, parent = parent, self._parent[parent]
+        return thing
+
+    def join(self, a: object, b: object) -> None:
+        """Connect two things."""
+        self._parent[self.root(a)] = self.root(b)
+
+
+# ---------------------------------------------------------------- playing
+
+
+class _Ids:
+    """The same id for the same record, however often it is played, and the stored one where there is one."""
+
+    def __init__(self, records: Iterable[MemoryRecord]) -> None:
+        self._made: dict[object, str] = {
+            r.history[0].ids[0]: r.memory_id for r in records if r.history and r.history[0].reason == "incumbent_gone"
+        }
+
+    def of(self, step: Step, played: "_Played") -> Callable[[MemoryRecord | None], str]:
+        was = step.operation.memory_id
+
+        def new_id(challenger: MemoryRecord | None) -> str:
+            if challenger is not None:
+                return self._made.setdefault(challenger.memory_id, fresh_id())
+            if was is not None and was not in played.known:
+                if step.operation.action in CREATES:
+                    return was
+                # It agreed with a record that another made, who is silent now: that record is its own.
+                if was not in played.made_by_others and was not in self._made.values():
+                    return was
+            return self._made.setdefault(step.place, fresh_id())
+
+        return new_id
+
+
+@dataclass(slots=True)
+class _Played:
+    made_by_others: frozenset[str]
+    """Ids of the records that the played steps made when they were first decided."""
+    known: dict[str, MemoryRecord] = field(default_factory=dict)
+    operations: dict[Place, Operation] = field(default_factory=dict)
+    stands_for: dict[str, str] = field(default_factory=dict)
+    """Id of a record that does not come to be here → the one that its remaining candidates made instead."""
+
+    def now_called(self, memory_id: str | None) -> str | None:
+        return memory_id if memory_id is None or memory_id in self.known else self.stands_for.get(memory_id, memory_id)
+
+
+def _play(steps: Sequence[Step], rules: Rules, ids: _Ids) -> _Played:
+    played = _Played(frozenset(s.operation.memory_id or "" for s in steps if s.operation.action in CREATES))
+    for _, group in itertools.groupby(steps, key=lambda s: s.turn.turn_id):
+        turn_steps = list(group)
+        deleted = [s for s in turn_steps if s.operation.action == "DELETE"]
+        if deleted:
+            _delete(deleted, played, rules, ids)
+        for step in turn_steps:
+            if step.candidate is not None:
+                _decide(step, step.candidate, played, rules, ids)
+    return played
+
+
+def _decide(step: Step, candidate: Candidate, played: _Played, rules: Rules, ids: _Ids) -> None:
+    change = _change(step, played, rules, ids)
+    if step.turn.corrects is not None:
+        applied = _correct(step.turn, candidate, played, rules, change)
+    else:
+        judgement = step.turn.judged.get(step.at)
+        if judgement is not None:
+            judgement = judgement.change(target_id=played.now_called(judgement.target_id))
+        applied = consolidated(candidate, step.turn, played.known, rules, change, judgement)
+    was, made = step.operation.memory_id, applied.operation.memory_id
+    if was is not None and made is not None and was not in played.known and was != made:
+        played.stands_for[was] = made
+    played.known |= {r.memory_id: r for r in applied.records}
+    played.operations[step.place] = applied.operation
+
+
+def _correct(turn: Turn, candidate: Candidate, played: _Played, rules: Rules, change: Change) -> Applied:
+    record = played.known.get(played.now_called(turn.corrects) or "")
+    if record is not None and record.status in ("active", "contested"):
+        links = (*record.supersedes, record.superseded_by, record.contests, *record.contested_by)
+        linked = {i: played.known[i] for i in links if i in played.known}
+        return corrected(decided(record, candidate, linked), candidate, turn, rules, change)
+    # What was corrected never was; the person's word stands all the same, on whatever is there.
+    there = [
+        r
+        for r in played.known.values()
+        if (r.topic, r.slot, r.subject) == (candidate.topic, candidate.slot, candidate.subject)
+        and r.is_active(change.now)
+        and change.exclusive(r)
+    ]
+    if there:
+        incumbent = max(there, key=lambda r: r.seq)
+        linked = {i: played.known[i] for i in incumbent.contested_by if i in played.known}
+        return corrected(decided(incumbent, candidate, linked), candidate, turn, rules, change)
+    return corrected(Decision("CREATE", "corrected_by_person"), candidate, turn, rules, change)
+
+
+def _delete(steps: Sequence[Step], played: _Played, rules: Rules, ids: _Ids) -> None:
+    named = {s.operation.memory_id for s in steps} | {played.now_called(s.operation.memory_id) for s in steps}
+    # What is left of a deleted record's candidates bears its id instead of its words (see `forgetting`).
+    gone = [r for r in played.known.values() if r.memory_id in named or r.content in named]
+    restore = any(s.operation.reason == "restore" for s in steps)
+    changed = unlink(played.known, gone, _change(steps[0], played, rules, ids), restore=restore)
+    for record in gone:
+        del played.known[record.memory_id]
+    played.known |= changed
+
+
+def _change(step: Step, played: _Played, rules: Rules, ids: _Ids) -> Change:
+    turn = step.turn
+    assert turn.applied_at is not None
+    # Behind the numbers that the commit itself gave, which go to the records that it made.
+    numbers = itertools.count(turn.applied * SEQS_A_TURN + step.at)
+    return Change(
+        owner_of(turn),
+        turn.applied_at,
+        rules.policy,
+        lambda: next(numbers),
+        exclusive=rules.exclusive,
+        new_id=ids.of(step, played),
+    )
