@@ -17,8 +17,12 @@ from langmem_adapter.ports import IO, retried
 from langmem_adapter.receipts import Threads, carry_out, complete, new_receipt_id
 from langmem_adapter.records import Candidate, HistoryEntry, MemoryRecord, Operation, Place, Receipt, Turn
 from langmem_adapter.retrieval import items_under
+from langmem_adapter.text import slot as normal
 
 Previous = Literal["stay", "restore", "refuse"]
+
+GHOST = "erased"
+"""The kind of a candidate whose words are gone."""
 
 # ---------------------------------------------------------------- by source
 
@@ -242,7 +246,7 @@ async def _deleted_from(
     """The owner's turns without the words of the erased records, and the deletion itself, where a replay needs it."""
     ns = reader.space("turns")
     turns = await _turns(io, reader)
-    gone = {r.memory_id for records in erased.values() for r in records}
+    gone = {i: name for records in erased.values() for i, name in _stand_ins(records).items()}
     topics = {(place, r.topic) for place, records in erased.items() for r in records}
     scrubbed = {i: _scrubbed(t, gone, topics, remaining, rules) for i, t in turns.items()}
     puts = [turn_put(ns, t) for i, t in scrubbed.items() if t is not turns[i]]
@@ -255,9 +259,15 @@ async def _deleted_from(
     return puts
 
 
+def _stand_ins(gone: Sequence[MemoryRecord]) -> dict[str, str]:
+    """What stands for each record's words, by id: the id of the first that says the same."""
+    first: dict[tuple[str, str, str, str], str] = {}
+    return {r.memory_id: first.setdefault((r.subject, r.topic, r.slot, normal(r.value)), r.memory_id) for r in gone}
+
+
 def _scrubbed(
     turn: Turn,
-    gone: Collection[str],
+    gone: Mapping[str, str],
     topics: Collection[tuple[Namespace, str]],
     remaining: Collection[_Held],
     rules: Rules,
@@ -265,7 +275,7 @@ def _scrubbed(
     """The turn without the words of the records that are gone.
 
     Where other facts stand on the same slot, a ghost of the candidate is left, so that the past can be decided again:
-    its record's id stands for its words.
+    an id stands for its words (`gone`: by the id of its record).
     """
     if not turn.candidates:  # a deletion, or words were not kept
         return turn
@@ -277,10 +287,11 @@ def _scrubbed(
         left[at] = candidate, operation
         if operation.memory_id is None:  # the end of something that was not believed: it may be of what goes
             keep = not touched and (facts, candidate.topic) not in topics
-        elif operation.memory_id in gone or candidate.content == operation.memory_id:
+        elif operation.memory_id in gone or candidate.kind == GHOST:
             slot = _slot(candidate, rules)
             keep = (facts, candidate.topic, slot) in remaining
-            left[at] = _ghost(candidate, slot, operation.memory_id), operation.change(content="")
+            if candidate.kind != GHOST:
+                left[at] = _ghost(candidate, slot, gone[operation.memory_id]), operation.change(content="")
         else:
             keep = True
         if keep:
@@ -297,10 +308,8 @@ def _slot(candidate: Candidate, rules: Rules) -> str:
     return rules.topics.slot_of(candidate.topic, candidate.slot, candidate.value) if known else candidate.slot
 
 
-def _ghost(candidate: Candidate, slot: str, memory_id: str) -> Candidate:
-    return candidate.change(
-        content=memory_id, slot=slot, value=memory_id, replaces=None, excerpt="", entities=(), kind="fact"
-    )
+def _ghost(candidate: Candidate, slot: str, words: str) -> Candidate:
+    return candidate.change(content=words, slot=slot, value=words, replaces=None, excerpt="", entities=(), kind=GHOST)
 
 
 def _deletion(gone: Sequence[MemoryRecord], reader: Reader, previous: Previous, place: int, rules: Rules) -> Turn:

@@ -119,10 +119,10 @@ def _groups(
 ) -> Iterator[tuple[list[Step], set[str]]]:
     """Steps that may have influenced each other, with the source's records among them; only groups with the source.
 
-    Facts of one topic influence each other, except where facts stand side by side and nothing ends or replaces them:
+    Facts of one topic influence each other, except where they stand side by side and nothing ends or replaces one:
     there only those do that went into one record.
     """
-    whole = {s.candidate.topic for s in steps if s.candidate is not None and _reaches_all(s.candidate, rules)}
+    whole = {s.candidate.topic for s in steps if s.candidate is not None and _reaches_all(s, s.candidate, rules)}
     union = _Union()
     for step in steps:
         if step.candidate is not None and step.candidate.topic in whole:
@@ -145,9 +145,10 @@ def _groups(
         yield groups[root], members
 
 
-def _reaches_all(candidate: Candidate, rules: Rules) -> bool:
+def _reaches_all(step: Step, candidate: Candidate, rules: Rules) -> bool:
     exclusive = candidate.topic in rules.topics and rules.topics.get(candidate.topic).exclusive
-    return bool(exclusive) or candidate.intent == "retract" or candidate.replaces is not None
+    by_name = candidate.intent == "retract" or candidate.replaces is not None or step.turn.corrects is not None
+    return bool(exclusive) or by_name
 
 
 class _Union:
@@ -246,18 +247,19 @@ def _correct(turn: Turn, candidate: Candidate, played: _Played, rules: Rules, ch
         linked = {i: played.known[i] for i in links if i in played.known}
         return corrected(decided(record, candidate, linked), candidate, turn, rules, change)
     # What was corrected never was; the person's word stands all the same, on whatever is there.
+    if rules.topics.get(candidate.topic).exclusive is False:
+        return consolidated(candidate.change(slot=""), turn, played.known, rules, change, None)
     there = [
         r
         for r in played.known.values()
         if (r.topic, r.slot, r.subject) == (candidate.topic, candidate.slot, candidate.subject)
         and r.is_active(change.now)
-        and change.exclusive(r)
     ]
-    if there:
-        incumbent = max(there, key=lambda r: r.seq)
-        linked = {i: played.known[i] for i in incumbent.contested_by if i in played.known}
-        return corrected(decided(incumbent, candidate, linked), candidate, turn, rules, change)
-    return corrected(Decision("CREATE", "corrected_by_person"), candidate, turn, rules, change)
+    incumbent = max(there, key=lambda r: r.seq, default=None)
+    if incumbent is None:
+        return corrected(Decision("CREATE", "corrected_by_person"), candidate, turn, rules, change)
+    linked = {i: played.known[i] for i in incumbent.contested_by if i in played.known}
+    return corrected(decided(incumbent, candidate, linked), candidate, turn, rules, change)
 
 
 def _delete(steps: Sequence[Step], played: _Played, rules: Rules, ids: _Ids) -> None:

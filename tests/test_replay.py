@@ -1,0 +1,204 @@
+"""Forgetting a source leaves what a fresh store would hold in which it had never spoken, but for ids and times."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from langchain_core.messages import HumanMessage
+from langgraph.store.memory import InMemoryStore
+from support import Clock, Scripted, fact
+
+from langmem_adapter.memory import Memory
+from langmem_adapter.records import Candidate, MemoryRecord
+
+SLOTS: dict[str, tuple[str, list[str]]] = {
+    "diet": ("diet", ["vegetarian", "vegan", "fish", "meat"]),
+    "home": ("home/location", ["Rome", "Bonn", "Oslo"]),
+    "tea": ("preference/likes", ["like", "dislike"]),
+    "note": ("general", ["tall", "busy"]),
+}
+SOURCES = ["a", "b", "c", "d"]
+KINDS = ["user_explicit", "user_explicit", "user_implicit", "bootstrapped", "tool_output"]
+
+
+@dataclass(frozen=True)
+class Event:
+    """`say`: a source says it; `end`: it says that it no longer holds; `correct`, `delete`: a person does."""
+
+    what: str
+    number: int
+    slot: str
+    value: str = ""
+    source: str = ""
+    kind: str = "user_explicit"
+    previous: str = "stay"
+
+    def candidate(self) -> Candidate:
+        topic, _ = SLOTS[self.slot]
+        slot = self.slot if topic == "preference/likes" else ""
+        intent: Any = "retract" if self.what == "end" else "assert"
+        content = f"The user's {self.slot} is {self.value}."
+        return fact(content, topic, self.value, slot=slot, intent=intent, source_type=self.kind)
+
+
+def history(seed: int) -> list[Event]:
+    rng = random.Random(seed)
+    slots = rng.sample(list(SLOTS), 2)
+    events = []
+    for n in range(rng.randint(4, 12)):
+        slot = rng.choice(slots)
+        what = rng.choices(["say", "end", "correct", "delete"], [8, 1, 1, 1])[0]
+        value = rng.choice(SLOTS[slot][1])
+        kind = rng.choice(KINDS)
+        previous = rng.choice(["stay", "restore"])
+        events.append(Event(what, n, slot, value, rng.choice(SOURCES), kind, previous))
+    return events
+
+
+class Ambiguous(Exception):
+    """In the other store the record that a person deleted is one with what others said: which words did he mean?"""
+
+
+@dataclass
+class Told:
+    """A store and what was done to it. What a person did is kept by the things said that its record rested on."""
+
+    memory: Memory
+    did: dict[int, frozenset[str]] = field(default_factory=dict)
+    said: dict[str | None, str] = field(default_factory=dict)
+    """Message id of a correction → a name that is the same in another store."""
+
+    def rests_on(self, record: MemoryRecord) -> frozenset[str]:
+        support = [s for s in record.sources if s.role == "support"]
+        return frozenset(self.said.get(s.message_id, s.message_id or "") for s in support)
+
+    def correct(self, event: Event, record: MemoryRecord | None) -> None:
+        """Correct the record, or, where there is none, what a person would find in its place."""
+        content = event.candidate().content
+        topic, _ = SLOTS[event.slot]
+        if record is None or record.status not in ("active", "contested"):
+            if topic != "general":
+                slot = event.slot if topic == "preference/likes" else ""
+                held = [r for r in self.memory.get_all(user_id="u", topic=topic) if r.slot == slot]
+                record = held[0] if held else None
+            else:
+                record = None
+        if record is None:
+            slot = event.slot if topic == "preference/likes" else ""
+            op = self.memory.add_fact(
+                content, user_id="u", topic=topic, slot=slot, value=event.value, source_type="user_explicit",
+                source_id="correction",
+            )  # fmt: skip
+        else:
+            op = self.memory.update(record.memory_id, user_id="u", content=content)
+        made = self.memory.get(op.memory_id or "", user_id="u")
+        assert made is not None
+        self.said[[s for s in made.sources if s.source_id == "correction"][-1].message_id] = f"c{event.number}"
+
+
+def play(events: Sequence[Event], like: Told | None = None) -> Told:
+    """A new store after these events. What a person did is done as in `like`: to the record of the same messages."""
+    clock = Clock()
+    script = {f"{e.number}": [e.candidate()] for e in events}
+    told = Told(Memory(InMemoryStore(), extractor=Scripted(script), clock=clock))
+    memory = told.memory
+    for event in events:
+        clock.forward(minutes=1)
+        if event.what in ("say", "end"):
+            message = HumanMessage(f"{event.number}", id=f"h{event.number}")
+            memory.add(message, user_id="u", session_id=event.source, source_type=event.kind)
+            continue
+        if like is not None and event.number not in like.did:
+            continue
+        found = meant(event, told, like)
+        if like is None and found is None:
+            continue
+        told.did[event.number] = frozenset() if found is None else told.rests_on(found)
+        if event.what == "correct":
+            told.correct(event, found)
+        elif found is not None:
+            if like is not None and not told.rests_on(found) <= like.did[event.number]:
+                raise Ambiguous
+            memory.delete(found.memory_id, user_id="u", previous=event.previous)
+    return told
+
+
+def meant(event: Event, told: Told, like: Told | None) -> MemoryRecord | None:
+    """The record that a person corrects or deletes: the last believed; like another, the one of the same messages."""
+    topic, _ = SLOTS[event.slot]
+    there = [r for r in told.memory.get_all(user_id="u", status="all") if r.topic == topic]
+    if like is None:
+        believed = [r for r in there if r.status in ("active", "contested")]
+        return max(believed, key=lambda r: r.seq, default=None)
+    rests = like.did[event.number]
+    return max((r for r in there if told.rests_on(r) & rests), key=lambda r: r.seq, default=None)
+
+
+def seen(memory: Memory) -> list[Any]:
+    """Everything but ids and times."""
+    records = {r.memory_id: r for r in memory.get_all(user_id="u", status="all")}
+
+    def name(i: str | None) -> str | None:
+        return None if i is None else f"{records[i].content} ({records[i].status})" if i in records else f"dangling {i}"
+
+    return sorted(
+        (
+            r.content,
+            r.status,
+            r.topic,
+            r.slot,
+            r.value,
+            r.confidence,
+            sorted((s.role, s.source_type, s.source_id, s.excerpt, s.confidence) for s in r.sources),
+            name(r.superseded_by),
+            sorted(map(str, map(name, r.supersedes))),
+            name(r.contests),
+            sorted(map(str, map(name, r.contested_by))),
+        )
+        for r in records.values()
+    )
+
+
+def compared(seed: int) -> tuple[list[Any], list[Any]]:
+    """What is left without a source, and what a fresh store holds in which it never spoke."""
+    events = history(seed)
+    source = random.Random(seed).choice(SOURCES)
+    told = play(events)
+    receipt = told.memory.forget_source(source, user_id="u")
+    assert receipt.flagged == ()
+    fresh = play([e for e in events if e.what in ("correct", "delete") or e.source != source], told)
+    return seen(told.memory), seen(fresh.memory)
+
+
+@pytest.mark.parametrize("tens", range(10))
+def test_as_if_it_had_never_spoken(tens):
+    """A hundred random histories and a few in reserve for those that have no one answer."""
+    ambiguous = 0
+    for seed in range(tens * 12, tens * 12 + 12):
+        try:
+            ours, fresh = compared(seed)
+        except Ambiguous:
+            ambiguous += 1
+            continue
+        assert ours == fresh, f"seed {seed}"
+    assert ambiguous <= 2
+
+
+def test_histories_are_worth_it():
+    """They go three deep, and have contests, corrections and deletions."""
+    depth, kinds = 0, set()
+    for seed in range(120):
+        events = history(seed)
+        told = play(events)
+        kinds |= {e.what for e in events if e.what in ("say", "end") or e.number in told.did}
+        records = {r.memory_id: r for r in told.memory.get_all(user_id="u", status="all")}
+        kinds |= {r.status for r in records.values()}
+        for r in records.values():
+            length, at = 1, r
+            while at.superseded_by:
+                length, at = length + 1, records[at.superseded_by]
+            depth = max(depth, length)
+    assert depth >= 4
+    assert kinds >= {"say", "end", "correct", "delete", "active", "contested", "superseded", "retracted"}
