@@ -65,10 +65,9 @@ def open_memory(file: Path) -> Memory:
     confidence: dict[str, float] = {}  # as it was last shown
 
     def on_event(event: str, data: dict[str, Any]) -> None:
-        if event != "learnt":
+        if event not in ("learnt", "erased"):
             console.print(Text(f"   {event}: {data}", style="red"))
-            return
-        for o in data["operations"]:
+        for o in data.get("operations", ()):
             record = memory.get(o.memory_id, user_id=data["user_id"]) if o.memory_id else None
             change = ""
             if record is not None:
@@ -255,12 +254,16 @@ def show_forgetting(graph: Any, memory: Memory, user: str) -> None:
     for text in (FLIGHT, LUNCH):
         line("Ada", text)
         ask(graph, text, user_id=user, thread_id="s4")
+    heading('8  "Forget what I said about fish, too"')
+    show_receipt(memory, user, "s3")
+    console.print("What the fish had replaced is believed again:")
+    console.print(records_table(memory.get_all(user_id=user, status="all")))
 
 
 def show_receipt(memory: Memory, user: str, source: str) -> None:
     """Forget a source, and say what was reached."""
     receipt = memory.forget_source(source, user_id=user)
-    console.print(Text(f"{len(receipt.erased)} erased, {len(receipt.flagged)} kept because of other sources"))
+    console.print(Text(f"{len(receipt.erased)} erased, {len(receipt.rebuilt)} decided again from other sources"))
     for place in receipt.places:
         console.print(Text(f"   {place.state:<13} {place.count:>2}  {place.name}  {place.note}".rstrip(), style="dim"))
 

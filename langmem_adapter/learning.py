@@ -12,7 +12,8 @@ from typing import Any
 
 from langgraph.store.base import GetOp, SearchOp
 
-from langmem_adapter.consolidation.step import Rules, consolidate, spaces, turn_put
+from langmem_adapter.consent import settings_in, settings_of, settings_op
+from langmem_adapter.consolidation.step import Rules, consolidate, reader_of, spaces, turn_put
 from langmem_adapter.errors import ModelFailed
 from langmem_adapter.extraction.accept import accept
 from langmem_adapter.extraction.turns import news, said_again
@@ -40,7 +41,12 @@ class Learner:
 
 
 async def learn(io: IO, turn: Turn, learner: Learner) -> list[Operation]:
-    """The operations that a turn led to. If it fails it stays queued, with its error, and the error rises."""
+    """The operations that a turn led to; none while its owner has paused.
+
+    If it fails it stays queued, with its error, and the error rises.
+    """
+    if (await settings_of(io, reader_of(turn))).paused:
+        return []
     try:
         proposed = await io.ask(learner.extract, turn)
         learner.spend(turn, "extraction", proposed.usage)
@@ -148,10 +154,12 @@ async def _stored(io: IO, turn: Turn) -> Turn | None:
 
 async def _hear(io: IO, turn: Turn) -> None:
     _, ns = spaces(turn)
-    (item,), versions = await io.read([GetOp(ns, turn.turn_id, refresh_ttl=False)], versions=(ns,))
+    asking = reader_of(turn)
+    ops = [GetOp(ns, turn.turn_id, refresh_ttl=False), settings_op(asking)]
+    (item, said), versions = await io.read(ops, versions=(ns, asking.space("settings")))
     stored = None if item is None else Turn.model_validate(item.value)
     fresh = news(turn, stored)
-    if fresh is None:
+    if fresh is None or settings_in(said).paused:
         return
     if stored is not None and stored.digest == turn.digest and len(stored.messages) >= len(turn.messages):
         return

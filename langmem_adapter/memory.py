@@ -22,14 +22,15 @@ from langchain_core.messages import BaseMessage, SystemMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore, ensure_embeddings
 
-from langmem_adapter import arguments, forgetting, injection, learning, retrieval, sessions
+from langmem_adapter import arguments, consent, forgetting, injection, learning, receipts, retrieval, sessions
 from langmem_adapter import text as texts
 from langmem_adapter.answers import chat_model
+from langmem_adapter.consent import Settings
 from langmem_adapter.consolidation.correct import correct
 from langmem_adapter.consolidation.judge import ModelJudge
-from langmem_adapter.consolidation.step import Rules, consolidate
+from langmem_adapter.consolidation.step import KeepTurns, Rules, consolidate, reader_of
 from langmem_adapter.embeddings import HashEmbeddings
-from langmem_adapter.errors import InvalidInput, MemoryNotFound
+from langmem_adapter.errors import InvalidInput, MemoryNotFound, StoreError
 from langmem_adapter.extraction.model import ModelExtractor
 from langmem_adapter.extraction.origin import coerce
 from langmem_adapter.extraction.rules import RuleExtractor
@@ -112,7 +113,9 @@ class Memory:
     been quiet for `debounce_seconds`. `topics`: all topics, e.g. `[*DEFAULT_TOPICS, Topic(name="hobby")]`. `policy`:
     who may overwrite whom. `tool_sources`: names of tools whose results may teach something. `people`: message `name` →
     user id, where several people share a thread. `checkpointer`: whose threads `forget_source` and `delete_all` delete
-    too. `on_event(name, data)` is told what was learnt ("learnt", with the
+    too. `keep_turns`: what is kept of a turn that taught something, so that a later `forget_source` can decide anew:
+    its "text", only the "excerpts" that its facts rest on, or "nothing" (then what rests on other sources too is
+    flagged instead of rebuilt). `on_event(name, data)` is told what was learnt ("learnt", with the
     operations), what went wrong ("recall_failed", "remember_failed") and what models cost ("model_call"). `clock`
     returns the current time, UTC-aware.
     """
@@ -132,6 +135,7 @@ class Memory:
         tool_sources: str | Iterable[str] = (),
         people: Mapping[str, str] | None = None,
         checkpointer: BaseCheckpointSaver[Any] | None = None,
+        keep_turns: KeepTurns = "text",
         weights: Weights | None = None,
         on_event: Callable[[str, dict[str, Any]], None] | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -154,7 +158,9 @@ class Memory:
             extractor = extractor or ModelExtractor(model, topics=registered)
             judge = judge or ModelJudge(model)
         chosen = extractor or RuleExtractor(self._tools)
-        self._rules = Rules(registered, policy or TrustPolicy(), clock, judge, self._spend)
+        if keep_turns not in ("text", "excerpts", "nothing"):
+            raise InvalidInput(f"keep_turns must be 'text', 'excerpts' or 'nothing', got {keep_turns!r}")
+        self._rules = Rules(registered, policy or TrustPolicy(), clock, judge, self._spend, keep_turns)
         self._learner = Learner(
             Ask(chosen.extract, getattr(chosen, "aextract", None)), self._rules, self._tell, self._spend
         )
@@ -170,6 +176,16 @@ class Memory:
             None if checkpointer is None else Ask(checkpointer.delete_thread, checkpointer.adelete_thread)
         )
         self._weights = weights or Weights()
+        if self._owns_store:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """Complete the erasures that a crash interrupted."""
+        try:
+            for reader in run(receipts.open_owners(self.io)):
+                run(receipts.complete(self.io, reader, self._threads))
+        except StoreError as error:  # the file may be readable only; whoever asks for the receipt is told
+            self.report("erasure_pending", error=type(error).__name__)
 
     # ---------------------------------------------------------------- learning
 
@@ -234,6 +250,8 @@ class Memory:
 
         `source_id` says where it comes from, and is what `forget_source` is given; it must be named.
 
+        While the user has paused, or if the fact is one never to be remembered, the operation is a NOOP that says so.
+
         The only way to write `scope="app"` (no `user_id`), read by all users. `value` is what the (topic, slot)
         holds, by which equal facts are recognised (default: the content). UnknownTopic for a topic not registered.
         """
@@ -281,7 +299,11 @@ class Memory:
             source_id=str(source_id),
             candidates=(candidate,),
         )
-        return (await consolidate(io, turn, self._rules))[0]
+        operations = await consolidate(io, turn, self._rules)
+        if operations:
+            return operations[0]
+        paused = (await consent.settings_of(io, reader_of(turn))).paused
+        return Operation(action="NOOP", memory_id=None, content=text, reason="paused" if paused else "forbidden")
 
     async def _update(
         self,
@@ -353,8 +375,9 @@ class Memory:
             raise InvalidInput(f"mode must be 'hybrid', 'vector' or 'text', got {mode!r}")
         now = self._rules.clock()
         spoken = texts.clean(query[: retrieval.MAX_QUERY], what="query").strip()
+        reader = Reader(user_id, app_name, session_id, agent_id)
         op = RankOp(
-            Reader(user_id, app_name, session_id, agent_id).facts(scopes),
+            reader.facts(scopes),
             spoken or None,
             Where(
                 now=now.timestamp(),
@@ -369,7 +392,7 @@ class Memory:
             arguments.number(floor, "floor"),
             mode,
         )
-        return await retrieval.search(io, op, now)
+        return await retrieval.search(io, reader, op)
 
     async def _get(self, io: IO, memory_id: str, *, user_id: str, app_name: str = "default") -> MemoryRecord | None:
         """The user's (or the application's) memory of this id, whatever its status; None if there is none."""
@@ -452,25 +475,38 @@ class Memory:
     async def _delete(
         self,
         io: IO,
-        memory_ids: str | Sequence[str],
+        memory_ids: str | Sequence[str] | None = None,
         *,
         user_id: str | None = None,
+        filter: Mapping[str, Any] | None = None,
         previous: Previous = "stay",
         app_name: str = "default",
         scope: Literal["user", "app"] = "user",
     ) -> int:
         """Erase one memory or several; how many. All, or (MemoryNotFound) none.
 
-        `scope="app"` (without `user_id`): an administrator erases application facts.
+        `memory_ids`: an id or a list of them; or `filter`: all whose fields match, as in a LangGraph store's search
+        (`{"topic": "diet"}`, `{"confidence": {"$lt": 0.5}}`). `scope="app"` (without `user_id`): an administrator
+        erases application facts. OnHold if nothing may be erased.
         `previous`: what becomes of the memory that an erased one had replaced: "stay" history, "restore" it if its
         slot is free, or "refuse" (InvalidInput) to erase one that replaced another.
         """
-        ids = arguments.strings(memory_ids, "memory_ids")
-        if not all(isinstance(i, str) and i for i in ids):
+        owner = arguments.owner(user_id, app_name, scope)
+        if (memory_ids is None) == (not filter):
+            raise InvalidInput(
+                f"name either memory_ids or a filter, got {memory_ids!r:.80} and {filter!r:.80}; see delete_all"
+            )
+        if filter:
+            found = await retrieval.items_under(io, owner.root, dict(filter))
+            ids = [i.key for i in found if i.namespace[-1] == "facts"]
+            if not ids:
+                return 0
+        else:
+            ids = arguments.strings(memory_ids or "", "memory_ids")
+        if not all(ids):
             raise InvalidInput(f"memory ids must be non-empty strings, got {memory_ids!r:.120}")
         if previous not in ("stay", "restore", "refuse"):
             raise InvalidInput(f"previous must be 'stay', 'restore' or 'refuse', got {previous!r}")
-        owner = arguments.owner(user_id, app_name, scope)
         self._erased(await forgetting.delete(io, owner, ids, previous, self._rules, self._threads))
         return len(set(ids))
 
@@ -503,6 +539,80 @@ class Memory:
         owner = arguments.owner(user_id, app_name, scope)
         receipt = await forgetting.forget_source(io, owner, source_id, self._rules, self._threads, dry_run=dry_run)
         return receipt if dry_run else self._erased(receipt)
+
+    async def _receipts(self, io: IO, *, user_id: str, app_name: str = "default") -> list[Receipt]:
+        """The receipts of the user's erasures, oldest first: ids, counts and times."""
+        return await receipts.kept(io, Reader(user_id, app_name))
+
+    # ---------------------------------------------------------------- what the user, or the law, wants
+
+    async def _hold(self, io: IO, user_id: str, reason: str, *, app_name: str = "default") -> Settings:
+        """Put the user's data under a legal hold: until `lift_hold`, erasing raises OnHold with the reason."""
+        why = texts.content(reason, what="reason")
+        return await consent.change_settings(io, Reader(user_id, app_name), lambda s: s.change(hold=why))
+
+    async def _lift_hold(self, io: IO, user_id: str, *, app_name: str = "default") -> Settings:
+        """End a legal hold; harmless without one."""
+        return await consent.change_settings(io, Reader(user_id, app_name), lambda s: s.change(hold=None))
+
+    async def _pause(self, io: IO, user_id: str, *, app_name: str = "default") -> Settings:
+        """From now on nothing is learnt from the user or recalled, also in runs that have begun; see `resume`.
+
+        What is queued stays queued. Memories can still be looked at, corrected and deleted.
+        """
+        return await consent.change_settings(io, Reader(user_id, app_name), lambda s: s.change(paused=True))
+
+    async def _resume(self, io: IO, user_id: str, *, app_name: str = "default") -> Settings:
+        """Learn and recall again."""
+        return await consent.change_settings(io, Reader(user_id, app_name), lambda s: s.change(paused=False))
+
+    async def _forbid(
+        self,
+        io: IO,
+        *,
+        user_id: str,
+        memory_id: str | None = None,
+        topic: str | None = None,
+        app_name: str = "default",
+    ) -> Settings:
+        """ "Don't remember this": erase a memory, or all on a topic, and never learn it again.
+
+        A fact is recognised by a salted hash of what it is about and says, and of its words; its text is not kept.
+        `allow` takes it back. MemoryNotFound for an id that is not the user's; OnHold if nothing may be erased.
+        """
+        reader = Reader(user_id, app_name)
+        if (memory_id is None) == (topic is None):
+            raise InvalidInput(f"name either memory_id or topic, got memory_id={memory_id!r}, topic={topic!r}")
+        if memory_id is not None:
+            _, record = await self._require(io, memory_id, reader)
+            settings = await consent.change_settings(io, reader, lambda s: s.forbidding(record))
+            ids = [memory_id]
+        else:
+            name = self._rules.topics.get(str(topic)).name
+            settings = await consent.change_settings(
+                io, reader, lambda s: s.change(topics=tuple(dict.fromkeys((*s.topics, name))))
+            )
+            ids = [
+                r.memory_id
+                for r in await self._get_all(io, user_id=user_id, status="all", topic=name, app_name=app_name)
+            ]
+        if ids:
+            await self._delete(io, ids, user_id=user_id, app_name=app_name)
+        return settings
+
+    async def _allow(self, io: IO, *, user_id: str, topic: str | None = None, app_name: str = "default") -> Settings:
+        """Let a topic be learnt again; without one, everything that was forbidden."""
+
+        def allowed(settings: Settings) -> Settings:
+            if topic is None:
+                return settings.change(topics=(), facts=(), salt="")
+            return settings.change(topics=tuple(t for t in settings.topics if t != topic))
+
+        return await consent.change_settings(io, Reader(user_id, app_name), allowed)
+
+    async def _settings(self, io: IO, *, user_id: str, app_name: str = "default") -> Settings:
+        """Whether the user has paused, is under a legal hold, and what is not to be remembered."""
+        return await consent.settings_of(io, Reader(user_id, app_name))
 
     # ---------------------------------------------------------------- around a turn (nodes, middleware, your own loop)
 
@@ -645,6 +755,14 @@ class Memory:
     delete, adelete = _twins(_delete)
     delete_all, adelete_all = _twins(_delete_all)
     forget_source, aforget_source = _twins(_forget_source)
+    receipts, areceipts = _twins(_receipts)
+    hold, ahold = _twins(_hold)
+    lift_hold, alift_hold = _twins(_lift_hold)
+    pause, apause = _twins(_pause)
+    resume, aresume = _twins(_resume)
+    forbid, aforbid = _twins(_forbid)
+    allow, aallow = _twins(_allow)
+    settings, asettings = _twins(_settings)
     recall, arecall = _twins(_recall)
     recall_block, arecall_block = _twins(_recall_block)
     remember, aremember = _twins(_remember)

@@ -4,10 +4,10 @@ Owner filtering is in what the store is asked for, and every hit's namespace is 
 """
 
 from collections.abc import Sequence
-from datetime import datetime
 
 from langgraph.store.base import GetOp, SearchItem, SearchOp
 
+from langmem_adapter.consent import settings_in, settings_of, settings_op
 from langmem_adapter.errors import InvalidInput
 from langmem_adapter.namespaces import Namespace, Reader
 from langmem_adapter.ports import IO
@@ -19,10 +19,12 @@ MAX_QUERY = 2_000
 """Characters of a query that are searched for: a whole conversation is never embedded as one query."""
 
 
-async def search(io: IO, op: RankOp, now: datetime) -> list[Recalled]:
-    """The ranked records of an op, best first, each with those that contest it."""
-    results, _ = await io.read([op])
-    ranked: list[Ranked] = [r for r in results[0] if r.item.namespace in op.namespaces]
+async def search(io: IO, reader: Reader, op: RankOp) -> list[Recalled]:
+    """The ranked records of an op, best first, each with those that contest it; none while the reader has paused."""
+    (found, said), _ = await io.read([op, settings_op(reader)])
+    if settings_in(said).paused:
+        return []
+    ranked: list[Ranked] = [r for r in found if r.item.namespace in op.namespaces]
     records = [MemoryRecord.model_validate(r.item.value) for r in ranked]
     wanted = [(r.item.namespace, i) for r, m in zip(ranked, records, strict=True) for i in m.contested_by]
     challengers = {m.memory_id: m for m in await fetch(io, wanted) if m.status == "contested"}
@@ -51,6 +53,8 @@ async def _fetch_each(io: IO, keys: Sequence[tuple[Namespace, str]]) -> list[Mem
 
 async def resolve(io: IO, reader: Reader, refs: Sequence[Ref]) -> list[tuple[Recalled, Band]]:
     """The recalled memories as they read now, with their bands at recall; what is gone or quarantined is left out."""
+    if (await settings_of(io, reader)).paused:
+        return []
     keys = [(reader.facts([ref.scope])[0], ref.memory_id) for ref in refs]
     found = {r.memory_id: (ns, r) for (ns, _), r in zip(keys, await _fetch_each(io, keys), strict=True) if r}
     wanted = [(ns, i) for ns, r in found.values() for i in r.contested_by]

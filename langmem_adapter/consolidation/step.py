@@ -12,13 +12,14 @@ from typing import Literal
 
 from langgraph.store.base import GetOp, PutOp
 
+from langmem_adapter.consent import settings_in, settings_op
 from langmem_adapter.consolidation import neighbours
 from langmem_adapter.consolidation.apply import Applied, Change, Owner, apply
 from langmem_adapter.consolidation.decide import decide
 from langmem_adapter.consolidation.judge import ModelJudge
 from langmem_adapter.consolidation.undo import undo
 from langmem_adapter.errors import ModelFailed
-from langmem_adapter.namespaces import Namespace, namespace
+from langmem_adapter.namespaces import Namespace, Reader, namespace
 from langmem_adapter.ports import IO, retried
 from langmem_adapter.records import Candidate, Judgement, MemoryRecord, Operation, Scope, Source, Turn, Usage
 from langmem_adapter.topics import Topics
@@ -61,35 +62,41 @@ class Rules:
 async def consolidate(io: IO, turn: Turn, rules: Rules) -> list[Operation]:
     """The operations that this turn's candidates led to, all committed together with the turn.
 
-    A turn already consolidated with the same text changes nothing and returns []. Raises Conflict when other
+    A turn already consolidated with the same text changes nothing and returns [], and so does one of an owner who
+    has paused; what the owner does not want to be remembered is left out. Raises Conflict when other
     writers won fifty times.
     """
     asked: _Asked = {}
     return await retried(io, lambda: _once(io, turn, rules, asked))
 
 
-# What a judge answered for the records it was shown: not asked again because another writer came first.
+# What a judge answered for the facts and records it was shown: not asked again because another writer came first.
 _Asked = dict[frozenset[str], tuple[Mapping[int, Judgement], bool]]
 
 
 async def _once(io: IO, turn: Turn, rules: Rules, asked: _Asked) -> list[Operation]:
     facts, turns = spaces(turn)
     now = rules.clock()
+    asking = reader_of(turn)
     ops = [
+        settings_op(asking),
         GetOp(turns, turn.turn_id),
         *(GetOp(facts, i) for i in turn.taught),
         *neighbours.reads(facts, turn.candidates, rules.topics, now),
     ]
-    results, versions = await io.read(ops, versions=(facts, turns))
-    stored = results[0]
+    (said, stored, *results), versions = await io.read(ops, versions=(facts, turns, asking.space("settings")))
+    settings = settings_in(said)
+    if settings.paused:  # a queued turn stays queued
+        return []
+    turn = turn.change(candidates=tuple(c for c in turn.candidates if not settings.forbids(c)))
     if stored is not None and _learnt(Turn.model_validate(stored.value), turn):
         return []
     if stored is None and turn.seq:  # it was queued, and erased while it was extracted: nothing may come back
         return []
-    taught = [MemoryRecord.model_validate(item.value) for item in results[1 : 1 + len(turn.taught)] if item]
-    known = neighbours.records(results[1 + len(turn.taught) :]) | {r.memory_id: r for r in taught}
+    taught = [MemoryRecord.model_validate(item.value) for item in results[: len(turn.taught)] if item]
+    known = neighbours.records(results[len(turn.taught) :]) | {r.memory_id: r for r in taught}
     known |= await neighbours.linked(io, facts, taught)
-    shown = frozenset(f"{r.memory_id}{r.content}" for r in known.values())
+    shown = frozenset([*(f"{r.memory_id}{r.content}" for r in known.values()), *(c.content for c in turn.candidates)])
     if shown not in asked:
         asked[shown] = await _judgements(io, turn, known, rules)
     judged, failed = asked[shown]
@@ -212,6 +219,11 @@ def counter(turns_version: int, known: Iterable[MemoryRecord]) -> Callable[[], i
 def owner_of(turn: Turn) -> Owner:
     """Whose records a turn's facts become."""
     return Owner(turn.user_id, turn.app_name, turn.scope, turn.session_id, turn.agent_id)
+
+
+def reader_of(turn: Turn) -> Reader:
+    """Whose turn it is."""
+    return Reader(turn.user_id or "", turn.app_name, application=turn.scope == "app")
 
 
 def spaces(turn: Turn) -> tuple[Namespace, Namespace]:

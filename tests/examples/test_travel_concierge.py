@@ -86,11 +86,8 @@ def test_the_three_sessions_are_learnt_through_the_graph(
     """Each thread is the source of what was said in it, as explicit as the run said it was; questions teach nothing."""
     assert concierge.main(["--db", str(tmp_path / "memory.db")]) == 0
     with Memory(tmp_path / "memory.db") as memory:
-        [fish] = memory.get_all(user_id="ada")
-    assert [(s.source_id, s.source_type, s.role) for s in fish.sources] == [
-        ("s2", "user_implicit", "lineage"),
-        ("s3", "user_explicit", "support"),
-    ]
+        [diet] = memory.get_all(user_id="ada")  # what the first and the third session taught was withdrawn
+    assert [(s.source_id, s.source_type, s.role) for s in diet.sources] == [("s2", "user_implicit", "support")]
 
 
 def test_the_retrieval_scores_are_the_reference_figures(story: str) -> None:
@@ -110,7 +107,9 @@ def test_the_story_shows_state_isolation_block_reasons_and_receipt(story: str) -
         "│ <MEMORIES> ",
         "- [confidence: high, source: user_explicit] The user eats fish again.",
         "replaced: The user follows a vegetarian diet.",
-        "2 erased, 2 kept because of other sources",
+        "2 erased, 2 decided again from other sources",
+        "What the fish had replaced is believed again:",
+        "1 erased, 1 decided again from other sources",
         "out_of_reach   0  checkpoints",
     ):
         assert sign in story
@@ -131,7 +130,7 @@ def test_a_second_run_on_the_same_file_tells_the_same_story(
     assert "UPDATE  0.90         The user eats fish again." in second
     with Memory(file) as memory:
         left = [[r.content for r in memory.get_all(user_id=user)] for user in ("ada", "ada-2")]
-    assert left == [["The user eats fish again."]] * 2
+    assert left == [["The user follows a vegetarian diet."]] * 2  # the third session was withdrawn too
 
 
 def test_a_conversation_is_learnt_from_and_carried_over(tmp_path: Path) -> None:
@@ -163,7 +162,7 @@ def test_the_commands_of_a_conversation(tmp_path: Path) -> None:
 
     asked = chat(f"/why {start}\n/forget chat-1\n/memories\n", "--db", file)
     assert "from user_explicit chat-1" in asked.stdout
-    assert "1 erased, 0 kept because of other sources" in asked.stdout
+    assert "1 erased, 0 decided again from other sources" in asked.stdout
     assert "I remember nothing about you yet." in asked.stdout
 
 
