@@ -53,7 +53,7 @@ async def _fetch_each(io: IO, keys: Sequence[tuple[Namespace, str]]) -> list[Mem
 
 async def resolve(io: IO, reader: Reader, refs: Sequence[Ref]) -> list[tuple[Recalled, Band]]:
     """The recalled memories as they read now, with their bands at recall; what is gone or quarantined is left out."""
-    if (await settings_of(io, reader)).paused:
+    if not refs or (await settings_of(io, reader)).paused:
         return []
     keys = [(reader.facts([ref.scope])[0], ref.memory_id) for ref in refs]
     found = {r.memory_id: (ns, r) for (ns, _), r in zip(keys, await _fetch_each(io, keys), strict=True) if r}
