@@ -18,9 +18,8 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, convert_to_messages
 from langchain_core.prompt_values import PromptValue
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langchain_core.runnables import Runnable, RunnableConfig, ensure_config
 from langgraph.config import get_config
-from langgraph.constants import TAG_HIDDEN
 from langgraph.graph import END, MessagesState, StateGraph
 from langgraph.runtime import Runtime, get_runtime
 from langgraph.store.base import BaseStore
@@ -100,7 +99,7 @@ def recall_node(memory: Memory | None = None) -> Runnable[Any, dict[str, Any]]:
 
     Writes `{"memories": …}`. Without an argument it uses the graph's own store.
     """
-    return _node("recall", memory, recall_step)
+    return _Node("recall", memory, recall_step)
 
 
 def remember_node(memory: Memory | None = None, *, backfill: bool = False) -> Runnable[Any, dict[str, Any]]:
@@ -113,7 +112,7 @@ def remember_node(memory: Memory | None = None, *, backfill: bool = False) -> Ru
         await remember_step(mine, io, state, ids, backfill=backfill)
         return {}
 
-    return _node("remember", memory, step)
+    return _Node("remember", memory, step)
 
 
 def prompt_with_memories(state: Any, *, system: str | None = None, memory: Memory | None = None) -> list[BaseMessage]:
@@ -151,7 +150,7 @@ def with_memories(
         messages = _input(given)
         return injection.into_messages(messages, await block_step(mine, io, {"messages": messages}, ids))
 
-    return _node("with_memories", memory, step, hidden=True) | model
+    return _Node("with_memories", memory, step) | model
 
 
 def add_memory(
@@ -297,23 +296,28 @@ async def idle_step(memory: Memory, io: IO, state: Any, ids: Ids, idle: timedelt
 Step = Callable[[Memory, IO, Any, Ids], Coroutine[Any, Any, T]]
 
 
-def _node(name: str, memory: Memory | None, step: Step[T], *, hidden: bool = False) -> Runnable[Any, T]:
-    """A runnable that runs a step, sync or async, with the ids of the run."""
-    watch()
-    if memory is not None:
-        _known[memory.key] = memory
+class _Node(Runnable[Any, T]):
+    """A runnable that runs a step, sync or async, with the ids of the run.
 
-    def sync(given: Any, config: RunnableConfig) -> T:
-        mine = memory or own_memory()
-        return run(step(mine, mine.io, given, _ids(config)))
+    No `RunnableLambda`: it makes a run of its own, which costs time and whose output, the block, LangGraph would
+    stream.
+    """
 
-    async def native(given: Any, config: RunnableConfig) -> T:
-        mine = memory or own_memory()
-        return await step(mine, mine.aio, given, _ids(config))
+    def __init__(self, name: str, memory: Memory | None, step: Step[T]) -> None:
+        self.name = name
+        self._memory = memory
+        self._step = step
+        watch()
+        if memory is not None:
+            _known[memory.key] = memory
 
-    # Hidden: LangGraph streams what a runnable named like its node gives, and the block is for the model only.
-    runnable = RunnableLambda(sync, native, name=name)
-    return runnable.with_config(tags=[TAG_HIDDEN]) if hidden else runnable
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> T:
+        mine = self._memory or own_memory()
+        return run(self._step(mine, mine.io, input, _ids(ensure_config(config))))
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> T:
+        mine = self._memory or own_memory()
+        return await self._step(mine, mine.aio, input, _ids(ensure_config(config)))
 
 
 # -------------------------------------------------------------------- which memory, which message
