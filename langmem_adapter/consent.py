@@ -68,15 +68,19 @@ async def settings_of(io: IO, reader: Reader) -> Settings:
     return settings_in(item)
 
 
-async def change_settings(io: IO, reader: Reader, change: Callable[[Settings], Settings]) -> Settings:
-    """The owner's settings after a change."""
-    return await retried(io, lambda: _changed(io, reader, change))
+async def change_settings(
+    io: IO, reader: Reader, change: Callable[[Settings], Settings], *, erasing: bool = False
+) -> Settings:
+    """The owner's settings after a change; OnHold if it is one that goes with an erasure, which a hold forbids."""
+    return await retried(io, lambda: _changed(io, reader, change, erasing))
 
 
-async def _changed(io: IO, reader: Reader, change: Callable[[Settings], Settings]) -> Settings:
+async def _changed(io: IO, reader: Reader, change: Callable[[Settings], Settings], erasing: bool) -> Settings:
     ns = reader.space("settings")
     (item,), versions = await io.read([settings_op(reader)], versions=(ns,))
     before = settings_in(item)
+    if erasing:
+        not_on_hold(before, reader)
     after = change(before)
     if after != before:
         await io.commit([settings_put(ns, after)], expect=versions)

@@ -1,23 +1,25 @@
 """Erasing by source, by memory, or all of a user: bytes go, the past is decided again, a receipt says what was done."""
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
 from langgraph.store.base import ListNamespacesOp, MatchCondition, PutOp, SearchItem
 
 from langmem_adapter.consent import not_on_hold, settings_in, settings_op
 from langmem_adapter.consolidation.apply import Change, Owner
-from langmem_adapter.consolidation.replay import rebuild, steps_of
+from langmem_adapter.consolidation.replay import Rebuilt, rebuild, remaining_turns, steps_of
 from langmem_adapter.consolidation.step import Rules, counter, record_put, spaces, turn_put
 from langmem_adapter.consolidation.undo import Names, undo, unlink
 from langmem_adapter.errors import InvalidInput, MemoryNotFound
 from langmem_adapter.namespaces import Namespace, Reader
 from langmem_adapter.ports import IO, retried
 from langmem_adapter.receipts import Threads, carry_out, complete, new_receipt_id
-from langmem_adapter.records import Candidate, HistoryEntry, MemoryRecord, Operation, Place, Receipt, Turn
+from langmem_adapter.records import Candidate, Extraction, HistoryEntry, MemoryRecord, Operation, Place, Receipt, Turn
 from langmem_adapter.retrieval import items_under
 from langmem_adapter.text import slot as normal
+
+Extract = Callable[[IO, Turn], Awaitable[Extraction]]
+"""Asks for the candidates of a turn."""
 
 Previous = Literal["stay", "restore", "refuse"]
 
@@ -28,39 +30,70 @@ GHOST = "erased"
 
 
 async def forget_source(
-    io: IO, reader: Reader, source_id: str, rules: Rules, threads: Threads | None = None, *, dry_run: bool = False
+    io: IO,
+    reader: Reader,
+    source_id: str,
+    rules: Rules,
+    threads: Threads | None = None,
+    *,
+    dry_run: bool = False,
+    extract: Extract | None = None,
 ) -> Receipt:
     """Erase what rests only on the source, and decide again what rests on others too, as if it had never spoken.
 
     Records that it had no part in keep every byte. Its turns keep their ids and times only. Unknown sources give an
-    empty receipt; `dry_run` says what would be done.
+    empty receipt; `dry_run` says what would be done. With `extract` the remaining turns are extracted anew, as far as
+    their texts were kept.
     """
     await complete(io, reader, threads)
-    return await retried(io, lambda: _forget_once(io, reader, source_id, rules, threads, dry_run))
+    anew = {} if extract is None else await _extracted(io, reader, source_id, rules, extract)
+    return await retried(io, lambda: _forget_once(io, reader, source_id, rules, threads, dry_run, anew))
+
+
+async def _extracted(
+    io: IO, reader: Reader, source_id: str, rules: Rules, extract: Extract
+) -> dict[str, tuple[Candidate, ...]]:
+    """The candidates, extracted anew, of the turns that said something about what the source spoke of."""
+    places, _ = await _allowed(io, reader)
+    turns = await _turns(io, reader)
+    names = _names(source_id, turns.values())
+    asked: dict[str, Turn] = {}
+    for ns in (p for p in places if p[-1] == "facts"):
+        known = {i.key: MemoryRecord.model_validate(i.value) for i in await _items(io, ns)}
+        steps = steps_of(t for t in turns.values() if spaces(t)[0] == ns)
+        asked |= remaining_turns(known, steps, names, rules)
+    left = [_without(t, names) for t in asked.values()]
+    spoken = [t for t in left if t.corrects is None and t.messages and all(m.text for m in t.messages)]
+    return {turn.turn_id: (await extract(io, turn)).candidates for turn in spoken}
 
 
 async def _forget_once(
-    io: IO, reader: Reader, source_id: str, rules: Rules, threads: Threads | None, dry_run: bool
+    io: IO,
+    reader: Reader,
+    source_id: str,
+    rules: Rules,
+    threads: Threads | None,
+    dry_run: bool,
+    extracted: Mapping[str, Sequence[Candidate]],
 ) -> Receipt:
     places, versions = await _allowed(io, reader)
     turns = await _turns(io, reader)
     names = _names(source_id, turns.values())
+    parts: list[Rebuilt] = []
     puts: list[PutOp] = []
     erased: list[str] = []
     rebuilt: list[str] = []
     flagged: list[str] = []
-    verdicts: dict[str, dict[int, Operation]] = defaultdict(dict)
     for ns in (p for p in places if p[-1] == "facts"):
         known = {i.key: MemoryRecord.model_validate(i.value) for i in await _items(io, ns)}
         steps = steps_of(t for t in turns.values() if spaces(t)[0] == ns)
         left = dict(known)
-        for part in rebuild(known, steps, names, rules):
+        for part in rebuild(known, steps, names, rules, extracted):
             puts += [record_put(ns, r) for r in part.changed.values()]
             puts += [PutOp(ns, i, None) for i in sorted(part.gone & known.keys())]
             erased += sorted(part.gone & known.keys())
             rebuilt += part.changed
-            for (turn_id, at), operation in part.operations.items():
-                verdicts[turn_id][at] = operation
+            parts.append(part)
             left = {i: r for i, r in left.items() if i not in part.known}
         change = _change(reader, rules, versions, known.values())
         undone = undo(left.values(), names, change)
@@ -69,9 +102,8 @@ async def _forget_once(
         puts += [PutOp(ns, r.memory_id, None) for r in undone.gone]
         erased += [r.memory_id for r in undone.gone]
         flagged += sorted(blended)
-    changed_turns = [_without(_decided(t, verdicts.get(t.turn_id, {})), names) for t in turns.values()]
-    changed_turns = [t for t in changed_turns if t != turns[t.turn_id]]
-    summaries = await _summaries(io, reader, {source_id})
+    changed_turns = [t for t in (_without(t, names) for t in _decided(turns, parts).values()) if t != turns[t.turn_id]]
+    summaries = await _summaries(io, reader, {source_id, *_threads_of(changed_turns)})
     puts += [turn_put(reader.space("turns"), t) for t in changed_turns] + summaries
     receipt = Receipt(
         receipt_id=new_receipt_id(),
@@ -101,16 +133,29 @@ def _names(source_id: str, turns: Iterable[Turn]) -> Names:
     return lambda found, message_id: source_id in (found, message_id) or message_id in by_tool
 
 
-def _decided(turn: Turn, verdicts: Mapping[int, Operation]) -> Turn:
-    if not verdicts:
-        return turn
-    return turn.change(operations=tuple(verdicts.get(at, o) for at, o in enumerate(turn.operations)))
+def _decided(turns: Mapping[str, Turn], parts: Sequence[Rebuilt]) -> dict[str, Turn]:
+    """The turns with the verdicts, and the candidates, that they have now."""
+    found: dict[str, Turn] = dict(turns)
+    for (turn_id, at), verdict in (pair for part in parts for pair in part.operations.items()):
+        before = found[turn_id].operations
+        found[turn_id] = found[turn_id].change(operations=(*before[:at], verdict, *before[at + 1 :]))
+    replaced = {place for part in parts for place in part.replaced}
+    for turn_id in {i for part in parts for i in part.anew}:
+        turn = found[turn_id]
+        kept = _only(turn, [at for at in range(len(turn.operations)) if (turn_id, at) not in replaced])
+        pairs = [pair for part in parts for pair in part.anew.get(turn_id, ())]
+        found[turn_id] = kept.change(
+            candidates=(*kept.candidates, *(c for c, _ in pairs)), operations=(*kept.operations, *(o for _, o in pairs))
+        )
+    return found
 
 
 def _without(turn: Turn, names: Names) -> Turn:
     """The turn without what the source said in it; a tombstone if that is all."""
     if turn.digest == "" and not turn.candidates:
         return turn
+    if names(turn.source_id, _message_id(turn)) and not any(m.role == "tool" for m in turn.messages):
+        return _tombstone(turn)
     if names(turn.source_id, None):
         return _tombstone(turn)
     messages = tuple(m for m in turn.messages if not names(None, m.id))
@@ -125,6 +170,11 @@ def _without(turn: Turn, names: Names) -> Turn:
         return _tombstone(turn)
     unsaid = any(m.role == "human" for m in turn.messages) and not any(m.role == "human" for m in messages)
     return _only(turn, kept).change(messages=messages, digest="" if unsaid else turn.digest)
+
+
+def _message_id(turn: Turn) -> str:
+    """The id of the human message, which is there also when its text was not kept."""
+    return turn.turn_id.partition("/")[2] if turn.session_id is not None else turn.turn_id
 
 
 def _tombstone(turn: Turn) -> Turn:

@@ -39,6 +39,12 @@ class Learner:
     tell: Callable[[str, dict[str, Any]], None]
     spend: Callable[[Turn, str, Usage], None]
 
+    async def candidates(self, io: IO, turn: Turn) -> Extraction:
+        """What the extractor finds in a turn, as far as it may go on."""
+        proposed = await io.ask(self.extract, turn)
+        self.spend(turn, "extraction", proposed.usage)
+        return accept(turn, proposed, self.rules.topics, self.rules.policy)
+
 
 async def learn(io: IO, turn: Turn, learner: Learner) -> list[Operation]:
     """The operations that a turn led to; none while its owner has paused.
@@ -48,9 +54,7 @@ async def learn(io: IO, turn: Turn, learner: Learner) -> list[Operation]:
     if (await settings_of(io, reader_of(turn))).paused:
         return []
     try:
-        proposed = await io.ask(learner.extract, turn)
-        learner.spend(turn, "extraction", proposed.usage)
-        accepted = accept(turn, proposed, learner.rules.topics, learner.rules.policy)
+        accepted = await learner.candidates(io, turn)
         ready = turn.change(candidates=accepted.candidates, dropped=accepted.dropped)
         operations = await consolidate(io, ready, learner.rules)
     except Exception as error:

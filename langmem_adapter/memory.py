@@ -526,18 +526,28 @@ class Memory:
         user_id: str | None = None,
         app_name: str = "default",
         scope: Literal["user", "app"] = "user",
+        reextract: bool = False,
         dry_run: bool = False,
     ) -> Receipt:
         """Erase what rests only on a source (a thread, record, tool or message id); decide again what it had a part in.
 
         Afterwards all is as if the source had never spoken: what it had replaced is believed again, its support is
         taken back, its contests are over. What a person corrected or deleted stays so. Memories that it had no part in
-        keep every byte. `scope="app"` (without `user_id`): of application facts. `dry_run`: only say what would be
-        done. The receipt says what was erased, rebuilt, and what is out of reach. OnHold if nothing may be erased.
+        keep every byte. No model is asked: facts and verdicts were recorded; with `reextract` the extractor reads the
+        remaining turns again. `scope="app"` (without `user_id`): of application facts. `dry_run`: only say what would
+        be done. The receipt says what was erased, rebuilt, and what is out of reach. OnHold if nothing may be erased.
         """
         arguments.source_id(source_id, required=True)
         owner = arguments.owner(user_id, app_name, scope)
-        receipt = await forgetting.forget_source(io, owner, source_id, self._rules, self._threads, dry_run=dry_run)
+        receipt = await forgetting.forget_source(
+            io,
+            owner,
+            source_id,
+            self._rules,
+            self._threads,
+            dry_run=dry_run,
+            extract=self._learner.candidates if reextract else None,
+        )
         return receipt if dry_run else self._erased(receipt)
 
     async def _receipts(self, io: IO, *, user_id: str, app_name: str = "default") -> list[Receipt]:
@@ -585,12 +595,12 @@ class Memory:
             raise InvalidInput(f"name either memory_id or topic, got memory_id={memory_id!r}, topic={topic!r}")
         if memory_id is not None:
             _, record = await self._require(io, memory_id, reader)
-            settings = await consent.change_settings(io, reader, lambda s: s.forbidding(record))
+            settings = await consent.change_settings(io, reader, lambda s: s.forbidding(record), erasing=True)
             ids = [memory_id]
         else:
             name = self._rules.topics.get(str(topic)).name
             settings = await consent.change_settings(
-                io, reader, lambda s: s.change(topics=tuple(dict.fromkeys((*s.topics, name))))
+                io, reader, lambda s: s.change(topics=tuple(dict.fromkeys((*s.topics, name)))), erasing=True
             )
             ids = [
                 r.memory_id

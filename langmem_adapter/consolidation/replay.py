@@ -15,8 +15,12 @@ from langmem_adapter.consolidation.decide import Decision
 from langmem_adapter.consolidation.step import SEQS_A_TURN, Rules, consolidated, owner_of
 from langmem_adapter.consolidation.undo import Names, unlink
 from langmem_adapter.records import Candidate, MemoryRecord, Operation, Turn
+from langmem_adapter.text import slot as normal
 
 CREATES = ("CREATE", "UPDATE", "CONTEST")
+ANEW = 1_000_000
+"""Where the positions of candidates begin that were extracted anew."""
+NOTHING = Operation(action="NOOP", memory_id=None, content="", reason="new")
 
 Place = tuple[str, int]
 """Where a candidate stands: its turn's id, and its position there."""
@@ -48,44 +52,89 @@ class Rebuilt:
     gone: frozenset[str]
     operations: dict[Place, Operation]
     """Verdicts of the remaining turns that are others now."""
+    replaced: frozenset[Place] = frozenset()
+    """Candidates that were extracted anew …"""
+    anew: dict[str, tuple[tuple[Candidate, Operation], ...]] = field(default_factory=dict)
+    """… and what stands in their place, by turn."""
 
 
 def steps_of(turns: Iterable[Turn]) -> list[Step]:
     """All that is recorded in these turns, in the order in which it happened."""
-    done = sorted((t for t in turns if t.status == "done"), key=lambda t: (t.applied, t.seq, t.turn_id))
-    return [
+    found = [
         Step(turn, at, operation, turn.candidates[at] if at < len(turn.candidates) else None)
-        for turn in done
+        for turn in turns
+        if turn.status == "done"
         for at, operation in enumerate(turn.operations)
     ]
+    return sorted(found, key=_order)
 
 
 def rebuild(
-    records: Mapping[str, MemoryRecord], steps: Sequence[Step], names: Names, rules: Rules
+    records: Mapping[str, MemoryRecord],
+    steps: Sequence[Step],
+    names: Names,
+    rules: Rules,
+    extracted: Mapping[str, Sequence[Candidate]] | None = None,
 ) -> Iterator[Rebuilt]:
     """What becomes of the records that the source (see `Names`) had a part in, as far as it can be replayed.
 
     Records that a recorded history does not explain (turns were not kept, or are older than their recording) are in no
-    result.
+    result. `extracted`: the candidates of turns that were extracted anew, by turn id.
     """
     ids = _Ids(records.values())
-    for group, members in _groups(records, steps, names, rules):
-        if any(s.turn.applied == 0 or (s.candidate is None and s.operation.action != "DELETE") for s in group):
+    for group in touched(records, steps, names, rules):
+        if any(s.turn.applied == 0 or (s.candidate is None and s.operation.action != "DELETE") for s in group.steps):
             continue
-        if any(s.candidate is not None and s.candidate.topic not in rules.topics for s in group):
+        if any(s.candidate is not None and s.candidate.topic not in rules.topics for s in group.steps):
             continue
-        before = _play(group, rules, ids)
-        after = _play([s for s in group if not _spoken_by(s, names)], rules, ids)
+        remaining = [s for s in group.steps if not _spoken_by(s, names)]
+        again = {s.turn.turn_id: s.turn for s in remaining if s.turn.turn_id in (extracted or {})}
+        fresh = [s for turn in again.values() for s in _anew(turn, group, (extracted or {})[turn.turn_id])]
+        remaining = [s for s in remaining if s.turn.turn_id not in again] + fresh
+        before = _play(group.steps, rules, ids)
+        after = _play(sorted(remaining, key=_order), rules, ids)
         differ = {i for i in {*before.known, *after.known} if before.known.get(i) != after.known.get(i)}
         stale = any(i in before.known and not _alike(before.known[i], records.get(i)) for i in differ)
-        if stale or not members <= before.known.keys():
+        if stale or not group.members <= before.known.keys():
             continue
+        pairs: dict[str, list[tuple[Candidate, Operation]]] = {turn_id: [] for turn_id in again}
+        for step in fresh:
+            if step.candidate is not None:
+                pairs[step.turn.turn_id].append((step.candidate, after.operations.pop(step.place)))
         yield Rebuilt(
             known=frozenset(before.known),
             changed={i: _kept(after.known[i], records.get(i)) for i in sorted(differ & after.known.keys())},
             gone=frozenset(before.known.keys() - after.known.keys()),
             operations={p: o for p, o in after.operations.items() if before.operations.get(p) != o},
+            replaced=frozenset(s.place for s in group.steps if s.turn.turn_id in again),
+            anew={turn_id: tuple(found) for turn_id, found in pairs.items()},
         )
+
+
+def remaining_turns(
+    records: Mapping[str, MemoryRecord], steps: Sequence[Step], names: Names, rules: Rules
+) -> dict[str, Turn]:
+    """The turns of others that said something about what the source spoke of, by id."""
+    groups = touched(records, steps, names, rules)
+    return {s.turn.turn_id: s.turn for g in groups for s in g.steps if s.candidate and not _spoken_by(s, names)}
+
+
+def _anew(turn: Turn, group: "Group", candidates: Sequence[Candidate]) -> list[Step]:
+    """A turn's candidates, extracted anew, as far as they are about what is rebuilt."""
+    was = {
+        (s.candidate.topic, normal(s.candidate.value)): s.operation
+        for s in group.steps
+        if s.turn is turn and s.candidate
+    }
+    return [
+        Step(turn, ANEW + at, was.get((c.topic, normal(c.value)), NOTHING), c)
+        for at, c in enumerate(candidates)
+        if c.topic in group.topics
+    ]
+
+
+def _order(step: Step) -> tuple[int, int, str, int]:
+    return step.turn.applied, step.turn.seq, step.turn.turn_id, step.at
 
 
 def _spoken_by(step: Step, names: Names) -> bool:
@@ -114,10 +163,22 @@ def _alike(record: MemoryRecord, stored: MemoryRecord | None) -> bool:
 # ---------------------------------------------------------------- which records belong together
 
 
-def _groups(
-    records: Mapping[str, MemoryRecord], steps: Sequence[Step], names: Names, rules: Rules
-) -> Iterator[tuple[list[Step], set[str]]]:
-    """Steps that may have influenced each other, with the source's records among them; only groups with the source.
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Steps that may have influenced each other."""
+
+    steps: list[Step]
+    members: frozenset[str]
+    """The source's records among those that they are about."""
+
+    @property
+    def topics(self) -> set[str]:
+        """What they are about."""
+        return {s.candidate.topic for s in self.steps if s.candidate is not None}
+
+
+def touched(records: Mapping[str, MemoryRecord], steps: Sequence[Step], names: Names, rules: Rules) -> list[Group]:
+    """The groups of steps in which the source had a part.
 
     Facts of one topic influence each other, except where they stand side by side and nothing ends or replaces one:
     there only those do that went into one record.
@@ -137,12 +198,11 @@ def _groups(
     groups: dict[object, list[Step]] = defaultdict(list)
     for step in steps:
         groups[union.root(("step", *step.place))].append(step)
-    touched: dict[object, set[str]] = {union.root(("step", *s.place)): set() for s in steps if _spoken_by(s, names)}
+    members: dict[object, set[str]] = {union.root(("step", *s.place)): set() for s in steps if _spoken_by(s, names)}
     for r in records.values():
         if any(names(s.source_id, s.message_id) for s in r.sources):
-            touched.setdefault(union.root(("record", r.memory_id)), set()).add(r.memory_id)
-    for root, members in touched.items():
-        yield groups[root], members
+            members.setdefault(union.root(("record", r.memory_id)), set()).add(r.memory_id)
+    return [Group(groups[root], frozenset(found)) for root, found in members.items()]
 
 
 def _reaches_all(step: Step, candidate: Candidate, rules: Rules) -> bool:
@@ -277,7 +337,7 @@ def _change(step: Step, played: _Played, rules: Rules, ids: _Ids) -> Change:
     turn = step.turn
     assert turn.applied_at is not None
     # Behind the numbers that the commit itself gave, which go to the records that it made.
-    numbers = itertools.count(turn.applied * SEQS_A_TURN + step.at)
+    numbers = itertools.count(turn.applied * SEQS_A_TURN + step.at % ANEW)
     return Change(
         owner_of(turn),
         turn.applied_at,

@@ -1,0 +1,329 @@
+"""Forgetting: what it leaves, what the receipt says, holds, pauses, and what is never to be remembered."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from support import Clock, Scripted, fact
+
+from langmem_adapter.errors import InvalidInput, MemoryNotFound, OnHold, UnknownTopic
+from langmem_adapter.memory import Memory
+from langmem_adapter.records import Candidate, Extraction, Turn
+
+DIET = {
+    "veg": [fact("The user is vegetarian.", "diet", "vegetarian")],
+    "fish": [fact("The user eats fish.", "diet", "fish")],
+    "both": [fact("The user is vegetarian.", "diet", "vegetarian"), fact("The user is tall.")],
+    "tall": [fact("The user is tall.")],
+}
+
+
+def contents(memory: Memory, status: Any = "active") -> list[str]:
+    return sorted(r.content for r in memory.get_all(user_id="u", status=status))
+
+
+def raw(memory: Memory) -> str:
+    return str([(i.namespace, i.key, i.value) for i in memory.store.search(("memories",), limit=1_000)])
+
+
+def say(memory: Memory, *texts: str) -> None:
+    """Each text in a session of its own name."""
+    for text in texts:
+        memory.add(HumanMessage(text, id=f"h-{text}"), user_id="u", session_id=text)
+
+
+class TestSource:
+    def test_a_dry_run_says_what_would_be_and_does_nothing(self, make):
+        memory = make(extractor=Scripted(DIET))
+        say(memory, "both", "veg", "fish")
+        before = raw(memory)
+        would = memory.forget_source("both", user_id="u", dry_run=True)
+        assert (would.dry_run, raw(memory)) == (True, before)
+        did = memory.forget_source("both", user_id="u")
+        assert (would.erased, would.rebuilt, would.flagged) == (did.erased, did.rebuilt, did.flagged)
+        assert (len(did.erased), len(did.rebuilt)) == (1, 2)
+
+    def test_what_it_had_no_part_in_keeps_every_byte(self, make):
+        memory = make(extractor=Scripted(DIET))
+        say(memory, "both", "veg", "fish", "tall")
+        memory.add_fact("The user lives in Rome.", user_id="u", topic="home/location", value="Rome", source_id="crm")
+        memory.add_fact("The user is left-handed.", user_id="u", source_id="form")
+        untouched = [r for r in memory.get_all(user_id="u") if {s.source_id for s in r.sources} & {"crm", "form"}]
+        memory.forget_source("veg", user_id="u")
+        assert [memory.get(r.memory_id, user_id="u") for r in untouched] == untouched
+        assert len(untouched) == 2
+
+    def test_a_tool_by_its_name(self, make):
+        memory = make(extractor=Scripted(DIET), tool_sources=["crm"])
+        call = AIMessage("", tool_calls=[{"name": "crm", "args": {}, "id": "c1"}])
+        said = [HumanMessage("tall", id="h1"), call, ToolMessage("veg", name="crm", id="t1", tool_call_id="c1")]
+        memory.add(said, user_id="u", session_id="s")
+        assert contents(memory) == ["The user is tall.", "The user is vegetarian."]
+        receipt = memory.forget_source("crm", user_id="u")
+        assert (contents(memory), len(receipt.erased)) == (["The user is tall."], 1)
+        assert "vegetarian" not in raw(memory)
+        assert memory.add(said, user_id="u", session_id="s") == []  # not learnt again when it is delivered again
+
+    def test_a_message_takes_the_summary_that_tells_of_it(self, make):
+        memory = make(extractor=Scripted(DIET))
+        talk = [
+            HumanMessage("veg", id="h1"),
+            AIMessage("ok"),
+            HumanMessage("my secret is 42", id="h2"),
+            AIMessage("ok"),
+        ]
+        for message_id in ("h1", "h2"):  # of which the second taught nothing
+            memory.add(talk, user_id="u", session_id="s")
+            memory.end_session(talk, user_id="u", session_id="s")
+            memory.forget_source(message_id, user_id="u")
+            assert memory.get_summary(user_id="u", session_id="s") is None
+
+    def test_an_ended_fact_counts_when_what_stood_before_it_goes(self, make):
+        script = {**DIET, "over": [fact("The user is vegetarian.", "diet", "vegetarian", intent="retract")]}
+        memory = make(extractor=Scripted(script))
+        say(memory, "veg", "fish", "over")
+        assert contents(memory) == ["The user eats fish."]
+        memory.forget_source("fish", user_id="u")
+        assert (contents(memory), contents(memory, "retracted")) == ([], ["The user is vegetarian."])
+
+    @pytest.mark.parametrize("keep", ["excerpts", "nothing"])
+    def test_what_is_not_kept_is_not_in_the_store(self, make, keep):
+        memory = make(extractor=Scripted(DIET), keep_turns=keep)
+        say(memory, "both", "veg")
+        turns = [i.value for i in memory.store.search(("memories", "default", "user", "u", "turns"))]
+        assert all(m["text"] == "" for t in turns for m in t["messages"])
+        receipt = memory.forget_source("both", user_id="u")
+        assert contents(memory) == ["The user is vegetarian."]
+        [left] = memory.get_all(user_id="u")
+        assert (len(receipt.rebuilt), len(receipt.flagged)) == ((1, 0) if keep == "excerpts" else (0, 1))
+        assert left.needs_regeneration is (keep == "nothing")
+        assert left.confidence == 0.90
+
+    def test_reextracting_reads_the_remaining_turns_again(self, make):
+        class Learning:
+            """An extractor that has become better."""
+
+            better = False
+
+            def extract(self, turn: Turn) -> Extraction:
+                text = turn.messages[0].text
+                found: Candidate = DIET["veg"][0]
+                if self.better:
+                    found = fact("The user is strictly vegetarian.", "diet", "strictly vegetarian")
+                found = found.model_copy(update={"message_id": turn.messages[0].id, "excerpt": text})
+                return Extraction(candidates=(found,))
+
+        extractor = Learning()
+        memory = make(extractor=extractor)
+        say(memory, "a", "b")
+        extractor.better = True
+        for _ in range(2):  # the second finds what the first has written
+            memory.forget_source("a", user_id="u", reextract=True)
+            assert contents(memory, "all") == ["The user is strictly vegetarian."]
+        memory.forget_source("b", user_id="u")
+        assert contents(memory, "all") == []
+
+    def test_a_source_named_nowhere_gives_an_empty_receipt(self, memory):
+        memory.add("I'm vegan.", user_id="u", session_id="s")
+        receipt = memory.forget_source("elsewhere", user_id="u")
+        assert (receipt.erased, receipt.rebuilt, receipt.flagged, receipt.state) == ((), (), (), "done")
+        assert memory.receipts(user_id="u") == []
+
+
+class TestDelete:
+    def test_by_a_filter(self, make):
+        memory = make(extractor=Scripted(DIET))
+        say(memory, "both", "fish")
+        assert memory.delete(filter={"topic": "diet"}, user_id="u") == 2
+        assert contents(memory, "all") == ["The user is tall."]
+        assert memory.delete(filter={"topic": "diet"}, user_id="u") == 0
+
+    @pytest.mark.parametrize("arguments", [{}, {"filter": {}}, {"memory_ids": "m_1", "filter": {"topic": "diet"}}])
+    def test_it_must_be_said_which(self, memory, arguments):
+        with pytest.raises(InvalidInput, match="either memory_ids or a filter"):
+            memory.delete(user_id="u", **arguments)
+
+    def test_what_a_person_deleted_stays_deleted(self, make):
+        memory = make(extractor=Scripted(DIET))
+        say(memory, "veg", "fish")
+        [fish] = memory.get_all(user_id="u")
+        memory.delete(fish.memory_id, user_id="u", previous="restore")
+        assert contents(memory) == ["The user is vegetarian."]
+        memory.add_fact("The user is vegan.", user_id="u", topic="diet", value="vegan", source_id="crm")
+        memory.forget_source("crm", user_id="u")
+        assert contents(memory, "all") == ["The user is vegetarian."]
+        assert "fish" not in raw(memory).replace("h-fish", "").replace("'fish'", "").replace("fish/", "")
+
+
+class TestReceipt:
+    def test_a_crash_after_the_commit_is_made_good_at_the_next_opening(self, tmp_path: Path):
+        file = tmp_path / "memory.db"
+        memory = Memory(file, extractor=Scripted(DIET))
+        say(memory, "veg", "tall")
+        with pytest.raises(SystemExit):
+            _dies_before_it_verifies(memory).forget_source("veg", user_id="u")
+        [pending] = memory.receipts(user_id="u")
+        assert (pending.state, len(pending.erased)) == ("pending", 1)
+        memory.close()
+        with Memory(file) as again:
+            [done] = again.receipts(user_id="u")
+            assert (done.receipt_id, done.state) == (pending.receipt_id, "done")
+            assert contents(again, "all") == ["The user is tall."]
+        assert b"vegetarian" not in file.read_bytes()
+
+    def test_checkpoints_that_could_not_be_reached_stay_pending_until_they_are(self, tmp_path: Path):
+        from langgraph.checkpoint.memory import InMemorySaver
+
+        asked: list[str] = []
+
+        class Down(InMemorySaver):
+            up = False
+
+            def delete_thread(self, thread_id: str) -> None:
+                if not self.up:
+                    raise ConnectionError("down")
+                asked.append(thread_id)
+
+        saver = Down()
+        with Memory(tmp_path / "m.db", extractor=Scripted(DIET), checkpointer=saver) as memory:
+            say(memory, "veg", "tall")
+            with pytest.raises(ConnectionError):
+                memory.forget_source("veg", user_id="u")
+            [receipt] = memory.receipts(user_id="u")
+            assert (receipt.state, contents(memory, "all")) == ("pending", ["The user is tall."])
+            saver.up = True
+            memory.forget_source("veg", user_id="u")  # again: what was left is done
+            assert {r.state for r in memory.receipts(user_id="u")} == {"done"}
+            assert set(asked) == {"veg"}
+
+    def test_it_names_every_place_and_no_text(self, tmp_path: Path):
+        with Memory(tmp_path / "m.db", extractor=Scripted(DIET)) as memory:
+            say(memory, "veg")
+            receipt = memory.forget_source("veg", user_id="u")
+        assert {p.name: p.state for p in receipt.places} == {
+            "records": "done", "vectors and word index": "done", "rebuilt records": "done", "blended records": "done",
+            "turns": "done", "summaries": "done", "files": "done", "checkpoints": "out_of_reach", "caches": "done",
+            "work in flight": "done", "logs, traces, exports, backups": "out_of_reach",
+        }  # fmt: skip
+        assert "vegetarian" not in receipt.model_dump_json()
+
+
+def _dies_before_it_verifies(memory: Memory) -> Memory:
+    store: Any = memory.store
+
+    def erase_with(puts: Any, *, expect: Any) -> Any:
+        store.commit(puts, expect=expect)
+        raise SystemExit
+
+    store.erase_with = erase_with
+    return memory
+
+
+class TestHold:
+    def test_nothing_is_erased_under_a_hold(self, memory):
+        memory.add("I'm vegan.", user_id="u", session_id="s")
+        [one] = memory.get_all(user_id="u")
+        memory.hold("u", "case 12/2026")
+        before = raw(memory)
+        for call in (
+            lambda: memory.delete(one.memory_id, user_id="u"),
+            lambda: memory.delete_all(user_id="u"),
+            lambda: memory.forget_source("s", user_id="u"),
+            lambda: memory.forbid(user_id="u", memory_id=one.memory_id),
+        ):
+            with pytest.raises(OnHold, match="case 12/2026"):
+                call()
+            assert raw(memory) == before
+        assert memory.delete_all(user_id="v") == 0  # another user is not concerned
+        memory.lift_hold("u")
+        assert memory.delete_all(user_id="u") == 1
+
+
+class TestPause:
+    def test_nothing_is_learnt_or_recalled_until_it_ends(self, memory):
+        memory.add("I'm vegan.", user_id="u", session_id="s")
+        memory.pause("u")
+        assert memory.settings(user_id="u").paused
+        assert memory.add("I live in Rome.", user_id="u", session_id="s") == []
+        assert memory.add_fact("The user is tall.", user_id="u", source_id="f").reason == "paused"
+        assert memory.search("what does the user eat?", user_id="u") == []
+        recalled = memory.recall([HumanMessage("What do I eat?", id="h9")], user_id="u", session_id="s")
+        assert recalled.refs == ()
+        assert memory.pending(user_id="u") == []
+        assert len(memory.get_all(user_id="u")) == 1  # one may look
+        assert memory.add("I live in Rome.", user_id="v") != []
+        memory.resume("u")
+        assert len(memory.search("what does the user eat?", user_id="u")) == 1
+        assert memory.add("I live in Rome.", user_id="u", session_id="s") != []
+
+    def test_it_stops_what_began_before_it(self, make):
+        memory: Memory
+
+        class Pausing(Scripted):
+            def extract(self, turn: Turn) -> Extraction:
+                memory.pause("u")
+                return super().extract(turn)
+
+        memory = make(extractor=Pausing(DIET))
+        say(memory, "veg")
+        assert contents(memory, "all") == []
+
+    def test_what_was_recalled_before_is_not_shown_after(self, memory):
+        memory.add("I'm vegan.", user_id="u", session_id="s")
+        recollection = memory.recall([HumanMessage("What do I eat?", id="h9")], user_id="u", session_id="s")
+        assert "vegan" in memory.recall_block(recollection, session_id="s").text
+        memory.pause("u")
+        assert memory.recall_block(recollection, session_id="s").text == ""
+
+    def test_it_outlives_the_deletion_of_everything(self, memory):
+        memory.add("I'm vegan.", user_id="u", session_id="s")
+        memory.pause("u")
+        memory.delete_all(user_id="u")
+        assert memory.add("I'm vegan.", user_id="u", session_id="s2") == []
+
+
+class TestForbid:
+    def test_a_fact_is_erased_and_not_learnt_again(self, memory):
+        memory.add("I love karaoke.", user_id="u", session_id="s1")
+        memory.add("I'm vegan.", user_id="u", session_id="s1")
+        [karaoke] = [r for r in memory.get_all(user_id="u") if "karaoke" in r.content]
+        memory.forbid(user_id="u", memory_id=karaoke.memory_id)
+        assert "karaoke" not in raw(memory)
+        for text in ("I love karaoke.", "I really love karaoke!"):
+            assert memory.add(text, user_id="u", session_id="s2") == []
+        assert contents(memory) == ["The user follows a vegan diet."]
+        assert memory.add("I love karaoke.", user_id="v") != []
+        memory.allow(user_id="u")
+        assert memory.add("I love karaoke.", user_id="u", session_id="s3") != []
+
+    def test_a_topic_with_what_lies_below_it(self, memory):
+        memory.add("I'm vegan. I'm allergic to peanuts.", user_id="u", session_id="s1")
+        assert len(memory.get_all(user_id="u")) == 2
+        memory.forbid(user_id="u", topic="diet")
+        assert memory.get_all(user_id="u", status="all") == []
+        assert memory.add("I'm allergic to soy.", user_id="u", session_id="s2") == []
+        assert memory.add_fact("x", user_id="u", topic="diet", source_id="crm").reason == "forbidden"
+        memory.allow(user_id="u", topic="diet")
+        assert memory.add("I'm allergic to soy.", user_id="u", session_id="s3") != []
+
+    def test_bad_arguments(self, memory):
+        with pytest.raises(InvalidInput, match="either memory_id or topic"):
+            memory.forbid(user_id="u")
+        with pytest.raises(MemoryNotFound):
+            memory.forbid(user_id="u", memory_id="m_1")
+        with pytest.raises(UnknownTopic):
+            memory.forbid(user_id="u", topic="nope")
+
+
+def test_periods_stay_apart(make):
+    clock = Clock()
+    memory = make(extractor=Scripted(DIET), clock=clock)
+    for text in ("veg", "fish", "veg"):
+        memory.add(HumanMessage(text, id=f"h-{text}-{clock.now}"), user_id="u", session_id=text)
+        clock.forward(days=10)
+    start = [clock.now.replace(day=1), clock.now]
+    first, fish, second = memory.get_all(user_id="u", status="all")
+    assert (first.content, second.content) == ("The user is vegetarian.",) * 2
+    assert (first.valid_to, second.valid_from, second.valid_to) == (fish.valid_from, fish.valid_to, None)
+    assert start[0] < start[1]
