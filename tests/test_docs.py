@@ -10,6 +10,8 @@ import langmem_adapter
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+GUIDES = ["forgetting"]
+"""Documents whose code runs from top to bottom."""
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=range(len(BLOCKS)))
@@ -19,6 +21,16 @@ def test_every_python_block_of_the_readme_runs(block, tmp_path, monkeypatch, cap
     exec(compile(block, "README.md", "exec"), namespace)
     for value in [v for v in namespace.values() if isinstance(v, langmem_adapter.Memory)]:
         assert value.get_all(user_id="u1")
+        value.close()
+
+
+@pytest.mark.parametrize("name", GUIDES)
+def test_the_python_blocks_of_a_guide_run_in_order(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {}
+    for block in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / f"{name}.md").read_text(), re.DOTALL):
+        exec(compile(block, f"{name}.md", "exec"), namespace)
+    for value in [v for v in namespace.values() if isinstance(v, langmem_adapter.Memory)]:
         value.close()
 
 

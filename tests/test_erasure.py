@@ -50,7 +50,29 @@ def secret_ids(memory: Memory) -> list[str]:
     return [r.memory_id for r in memory.get_all(user_id="u", status="all") if SECRET in r.content]
 
 
+def forget_what_others_agreed_with(memory: Memory) -> None:
+    """The source of a record that another source supports too; then that one."""
+    memory.add_fact(f"The user loves {SECRET} soup.", user_id="u", topic="general", source_id="a")
+    memory.add_fact(f"The user loves {SECRET} soup.", user_id="u", topic="general", source_id="b")
+    assert memory.forget_source("a", user_id="u").rebuilt != ()
+    memory.forget_source("b", user_id="u")
+    memory.forget_source("s", user_id="u")
+
+
+def correct_and_delete(memory: Memory) -> None:
+    """A person's correction, and then what it corrected."""
+    [old] = [r for r in memory.get_all(user_id="u") if SECRET in r.content]
+    memory.update(old.memory_id, user_id="u", content=f"The user adores {SECRET} soup.")
+    memory.delete(secret_ids(memory), user_id="u", previous="restore")
+
+
 PATHS: dict[str, Callable[[Memory], object]] = {
+    "delete_by_filter": lambda m: m.delete(filter={"topic": "preference/likes"}, user_id="u"),
+    "delete_a_correction": correct_and_delete,
+    "forbid": lambda m: [m.forbid(memory_id=i, user_id="u") for i in secret_ids(m)],
+    "forbid_a_topic": lambda m: m.forbid(topic="preference/likes", user_id="u"),
+    "forget_messages": lambda m: [m.forget_source(i, user_id="u") for i in ("h1", "h2")],
+    "forget_what_others_agreed_with": forget_what_others_agreed_with,
     "delete": lambda m: m.delete(secret_ids(m), user_id="u"),
     "delete_restore": lambda m: m.delete(secret_ids(m), user_id="u", previous="restore"),
     "forget_source": lambda m: m.forget_source("s", user_id="u"),
