@@ -22,7 +22,7 @@ from langchain_core.messages import BaseMessage, SystemMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore, ensure_embeddings
 
-from langmem_adapter import arguments, consent, forgetting, injection, learning, receipts, retrieval, sessions
+from langmem_adapter import arguments, auditing, consent, forgetting, injection, learning, receipts, retrieval, sessions
 from langmem_adapter import text as texts
 from langmem_adapter.answers import chat_model
 from langmem_adapter.consent import Settings
@@ -50,6 +50,7 @@ from langmem_adapter.records import (
     Receipt,
     Recollection,
     Ref,
+    Review,
     Scope,
     SourceType,
     Status,
@@ -448,6 +449,18 @@ class Memory:
             parts=as_parts(parts[0]),
         )
 
+    async def _review(
+        self, io: IO, *, user_id: str, min_confidence: float = 0.75, app_name: str = "default"
+    ) -> list[Review]:
+        """What an auditor should look at, the most pressing first: active memories, each with its reasons.
+
+        `important`: confidence at least `min_confidence` and importance at least 0.7; `single_source`: such a one that
+        rests on one source only; `contested`, `recently_contested` (within 30 days), `needs_regeneration`.
+        """
+        least = arguments.number(min_confidence, "min_confidence")
+        records = await self._get_all(io, user_id=user_id, app_name=app_name)
+        return auditing.reviewed(records, self._rules.clock(), least)
+
     # ---------------------------------------------------------------- injecting
 
     def block(
@@ -762,6 +775,7 @@ class Memory:
     get_all, aget_all = _twins(_get_all)
     history, ahistory = _twins(_history)
     why, awhy = _twins(_why)
+    review, areview = _twins(_review)
     delete, adelete = _twins(_delete)
     delete_all, adelete_all = _twins(_delete_all)
     forget_source, aforget_source = _twins(_forget_source)

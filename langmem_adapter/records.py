@@ -345,6 +345,14 @@ class Explanation(Frozen):
         return "\n".join(lines)
 
 
+class Review(Frozen):
+    """A memory that somebody should look at, and why (`Memory.review`)."""
+
+    record: MemoryRecord
+    reasons: tuple[str, ...]
+    """Of `important`, `single_source`, `contested`, `recently_contested`, `needs_regeneration`."""
+
+
 class Place(Frozen):
     """One place that an erasure must reach."""
 

@@ -23,7 +23,7 @@ LAYERS = [
     {"stores"},
     {"extraction", "consolidation", "retrieval", "injection", "checkpoint"},
     {"receipts"},
-    {"forgetting", "learning", "migrate", "sessions"},
+    {"auditing", "forgetting", "learning", "migrate", "sessions"},
     {"memory"},
     {"langgraph"},
     {"middleware"},
