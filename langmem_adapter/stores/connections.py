@@ -1,14 +1,21 @@
-"""SQLite connections: one that writes, a pool that reads, and SQLite's errors as typed ones."""
+"""SQLite connections: one that writes, a pool that reads, and SQLite's errors as typed ones.
+
+SQLite keeps tables of its locks in memory. A fork copies them, so that a child would take locks for its own that
+its parent holds, and lose what it writes when the parent closes. Therefore nothing is open while the process forks:
+all connections are closed before, once they are idle, and opened again when they are next used.
+"""
 
 import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import unquote
 
-from langmem_adapter.errors import StoreClosed, StoreCorrupt, StoreError, StoreFull, StoreReadOnly
+from langmem_adapter.errors import InvalidInput, StoreClosed, StoreCorrupt, StoreError, StoreFull, StoreReadOnly
 from langmem_adapter.stores import filters
 from langmem_adapter.stores.workers import Ticket
 
@@ -16,9 +23,37 @@ BUSY_SECONDS = 30.0
 PAGE_SIZE = 8192
 _IDLE_READERS = 8
 
-# Connections of a parent process. SQLite forbids using *or closing* them after a fork, so they are kept for ever.
-_inherited: list[object] = []
-_forked = threading.Lock()
+_all: "weakref.WeakSet[Connections]" = weakref.WeakSet()
+_opening = threading.RLock()
+"""Held while a store is added, and throughout a fork."""
+_paused: "list[tuple[Connections, bool]]" = []
+_lost: list[object] = []
+"""Connections that were open across a fork. SQLite forbids using *or closing* them, so they are kept for ever."""
+_spoilt: set[tuple[int, int]] = set()
+"""Files they belong to, which this process cannot open any more: device and inode."""
+
+
+def _before_fork() -> None:
+    _opening.acquire()
+    _paused[:] = [(each, each.pause()) for each in list(_all)]
+
+
+def _after_fork(child: bool) -> None:
+    for each, quiet in _paused:
+        if child:
+            each.forked(quiet)
+        if quiet:
+            each.resume()
+    _paused.clear()
+    _opening.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=lambda: _after_fork(child=False),
+        after_in_child=lambda: _after_fork(child=True),
+    )
 
 
 def typed(error: sqlite3.Error, name: str) -> StoreError:
@@ -55,31 +90,38 @@ def translated(name: str) -> Iterator[None]:
 
 
 class Connections:
-    """The connections of one store in this process. `:memory:` has a single one, shared under the lock."""
+    """The connections of one store in this process. `:memory:` has a single one, shared under the lock.
 
-    def __init__(self, path: str | Path) -> None:
+    `renew` is called in a child after a fork, before anything else happens there.
+    """
+
+    def __init__(self, path: str | Path, renew: Callable[[], None] = lambda: None) -> None:
+        if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
+            raise InvalidInput(f"path must be a str or a Path, got {path!r:.80}")
         self.name = os.fspath(path)
         if not self.name.strip():
             raise StoreError(f"the path of a store is empty ({self.name!r}); name a file, or ':memory:'")
-        self.in_memory = self.name == ":memory:" or "mode=memory" in self.name
-        self._target = self.name
+        self.in_memory = False
+        self.file: Path | None = None
+        """The database file, links followed, as SQLite calls it; None for `:memory:`."""
+        self._renew = renew
         self._closed = False
-        self._start()
-
-    @property
-    def file(self) -> Path | None:
-        """The database file; None for `:memory:`."""
-        if self.in_memory:
-            return None
-        return Path(self.name.removeprefix("file:").split("?")[0] if self.name.startswith("file:") else self.name)
-
-    def _start(self) -> None:
-        self._write_lock = threading.RLock()
-        self._pool_lock = threading.Lock()
-        self._idle: list[sqlite3.Connection] = []
-        with translated(self.name):
-            self._writer = self._open_first()
         self._pid = os.getpid()
+        self._write_lock = threading.RLock()
+        self._alone = 0
+        """How deep the thread that has the write lock is inside `alone`."""
+        self._pool = threading.Condition()
+        self._idle: list[sqlite3.Connection] = []
+        self._lent: list[int] = []
+        """The thread of each connection that is reading."""
+        self._pausing = False
+        self._writer: sqlite3.Connection | None = None
+        with self._write_lock, translated(self.name):
+            with _opening:
+                _all.add(self)
+            self._target = _uri(self.name)
+            self._writer = self._open_first()
+            self._identity = self._settle(self._writer)
 
     def _open_first(self) -> sqlite3.Connection:
         try:
@@ -87,14 +129,41 @@ class Connections:
         except sqlite3.Error as e:
             if e.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
                 raise
-            file = self.file
+            file = _named(self.name)
             wal = Path(f"{file}-wal")
-            if file is None or not file.is_file() or (wal.exists() and wal.stat().st_size):
+            if not file.is_file() or (wal.exists() and wal.stat().st_size):
                 raise
             # A file or folder we cannot write: SQLite misses its shared memory. But as there is no write-ahead log
             # nobody has the file open, so it can be read as it stands.
-            self._target = f"{file.absolute().as_uri()}?immutable=1"
+            self._target = f"{file.as_uri()}?immutable=1"
             return self._opened()
+
+    def _settle(self, conn: sqlite3.Connection) -> tuple[int, int] | None:
+        """Learn which file that is, and let all later connections open this one, or none."""
+        conn.text_factory = os.fsdecode
+        file = conn.execute("PRAGMA database_list").fetchone()[2]
+        conn.text_factory = str
+        if not file:
+            self.in_memory = True
+            return None
+        self.file = Path(file)
+        options = self._target.partition("#")[0].partition("?")[2].split("&")
+        kept = [o for o in options if o and o not in ("mode=rwc", "mode=rw")]
+        mode = [] if "mode=ro" in kept else ["mode=rw"]  # never makes a file
+        self._target = f"{self.file.as_uri()}?{'&'.join([*kept, *mode])}"
+        return self._on_disk()
+
+    def _on_disk(self) -> tuple[int, int] | None:
+        assert self.file is not None
+        try:
+            found = self.file.stat()
+        except FileNotFoundError:
+            return None
+        return found.st_dev, found.st_ino
+
+    def _check_file(self) -> None:
+        if self.file is not None and self._on_disk() != self._identity:
+            raise StoreError(f"{self.name} was removed, moved or replaced while it was open; close the store")
 
     def _opened(self) -> sqlite3.Connection:
         conn = self._connect()
@@ -106,6 +175,8 @@ class Connections:
         return conn
 
     def _connect(self) -> sqlite3.Connection:
+        if _spoilt:
+            self._refuse_spoilt()
         conn = sqlite3.connect(
             self._target,
             timeout=BUSY_SECONDS,
@@ -125,7 +196,7 @@ class Connections:
         return conn
 
     def _use_wal(self, conn: sqlite3.Connection) -> None:
-        if self.in_memory or conn.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
+        if conn.execute("PRAGMA journal_mode").fetchone()[0] in ("wal", "memory"):
             conn.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
             return
         conn.execute(f"PRAGMA page_size = {PAGE_SIZE}")  # counts only while the file is empty
@@ -143,19 +214,19 @@ class Connections:
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """A connection inside a read transaction: everything read in the block is of one moment."""
-        self._check()
         if self.in_memory:
-            with self._write_lock, translated(self.name):
-                self._check()
-                yield self._writer
+            with self.alone() as conn:
+                yield conn
             return
+        self._check()
+        me = threading.get_ident()
         with translated(self.name):
-            conn = self._borrow()
+            conn = self._borrow(me)
             try:
                 conn.execute("BEGIN")
                 yield conn
             finally:
-                self._return(conn)
+                self._return(conn, me)
 
     @contextmanager
     def writing(self, ticket: Ticket | None = None) -> Iterator[sqlite3.Connection]:
@@ -183,7 +254,14 @@ class Connections:
         self._check()
         with self._write_lock, translated(self.name):
             self._check()
-            yield self._writer
+            self._check_file()
+            if self._writer is None:
+                self._writer = self._opened()
+            self._alone += 1
+            try:
+                yield self._writer
+            finally:
+                self._alone -= 1
 
     def close(self, *, wait: float = -1) -> None:
         """Close all connections; one that is reading is closed when it has finished. May be called again.
@@ -194,47 +272,134 @@ class Connections:
             return
         self._closed = True
         if self._pid != os.getpid():
-            _inherited.append((self._writer, self._idle))
+            self._lose()
             return
-        with self._pool_lock:
-            idle, self._idle = self._idle, []
-        for conn in idle:
-            conn.close()
+        with self._pool:
+            self._close_idle()
         if self._write_lock.acquire(timeout=wait):
             try:
-                self._writer.close()
+                self._close_writer()
             finally:
                 self._write_lock.release()
+
+    def _close_idle(self) -> None:
+        while self._idle:
+            self._idle.pop().close()
+
+    def _close_writer(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    def check(self) -> None:
+        """StoreClosed after `close`; StoreError in a child that cannot use this store."""
+        self._check()
 
     def _check(self) -> None:
         if self._closed:
             raise StoreClosed(f"the store on {self.name} is closed")
         if self._pid != os.getpid():
-            with _forked:
-                if self._pid != os.getpid():
-                    self._after_fork()
+            self._lose()
+            raise StoreError(_FORKED.format(self.name))
 
-    def _after_fork(self) -> None:
-        if self.in_memory:  # memory was copied: the child's own database now
-            self._write_lock = threading.RLock()
+    # forks
+
+    def pause(self) -> bool:
+        """Close everything and keep all others out until `resume`; False if that is not possible."""
+        if not self._write_lock.acquire(timeout=BUSY_SECONDS):
+            return False
+        if self.in_memory:
+            return True  # the child gets a copy
+        with self._pool:
+            self._pausing = True
+            mine = self._alone or threading.get_ident() in self._lent
+            if not mine and self._pool.wait_for(lambda: not self._lent, BUSY_SECONDS):
+                self._close_idle()
+                self._close_writer()
+                return True
+        self.resume()
+        return False
+
+    def resume(self) -> None:
+        """Let others in again."""
+        with self._pool:
+            self._pausing = False
+            self._pool.notify_all()
+        self._write_lock.release()
+
+    def forked(self, quiet: bool) -> None:
+        """In a child: this store belongs to this process now; unless it was not `quiet`, then it cannot be used."""
+        self._renew()
+        self._pool, self._lent = threading.Condition(), []  # a thread that is not here may hold the former
+        if quiet:
             self._pid = os.getpid()
-            return
-        _inherited.append((self._writer, self._idle))
-        self._start()
+        else:
+            self._lose()
 
-    def _borrow(self) -> sqlite3.Connection:
-        with self._pool_lock:
+    def _lose(self) -> None:
+        if self._writer is not None and self._identity is not None:
+            _spoilt.add(self._identity)
+        _lost.append((self._writer, self._idle))
+        self._writer, self._idle = None, []
+
+    def _refuse_spoilt(self) -> None:
+        try:
+            found = _named(self.name).stat()
+        except OSError:
+            return
+        if (found.st_dev, found.st_ino) in _spoilt:
+            raise StoreError(_FORKED.format(self.name))
+
+    # readers
+
+    def _borrow(self, me: int) -> sqlite3.Connection:
+        with self._pool:
+            while self._pausing and me not in self._lent:
+                self._pool.wait()
+            self._lent.append(me)
             if self._idle:
                 return self._idle.pop()
-        conn = self._connect()
-        conn.execute("PRAGMA query_only = ON")
+        try:
+            self._check_file()
+            conn = self._connect()
+            conn.execute("PRAGMA query_only = ON")
+        except BaseException:
+            with self._pool:
+                self._given_back(me)
+            raise
         return conn
 
-    def _return(self, conn: sqlite3.Connection) -> None:
+    def _return(self, conn: sqlite3.Connection, me: int) -> None:
         if conn.in_transaction:
             conn.execute("ROLLBACK")
-        with self._pool_lock:
-            if not self._closed and len(self._idle) < _IDLE_READERS:
+        with self._pool:
+            if self._closed or len(self._idle) >= _IDLE_READERS:
+                conn.close()
+            else:
                 self._idle.append(conn)
-                return
-        conn.close()
+            self._given_back(me)
+
+    def _given_back(self, me: int) -> None:
+        self._lent.remove(me)
+        if self._pausing:
+            self._pool.notify_all()
+
+
+_FORKED = (
+    "this process was forked while {} was in use, so it cannot use it: fork at a quiet moment, or start processes by "
+    "multiprocessing's 'spawn'"
+)
+
+
+def _uri(name: str) -> str:
+    """What to give to SQLite to open it for the first time."""
+    return name if name == ":memory:" or name.startswith("file:") else Path(os.path.abspath(name)).as_uri()
+
+
+def _named(name: str) -> Path:
+    """The file that a path or URI names."""
+    if name.startswith("file:"):
+        name = unquote(name[5:].partition("#")[0].partition("?")[0], errors="surrogateescape")
+        if name.startswith("//"):
+            name = "/" + name[2:].partition("/")[2]
+    return Path(os.path.abspath(name))

@@ -8,7 +8,6 @@ nobody knows any more, the file is rebuilt.
 import json
 import os
 import sqlite3
-import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -37,7 +36,6 @@ _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 # POSIX drops all locks a process holds on a file when it closes *any* descriptor of it, those of SQLite included.
 # A descriptor that has read a database is therefore kept, one per file, as long as the process lives.
 _held: dict[tuple[int, int], int] = {}
-_holding = threading.Lock()
 
 
 class Erasure(Frozen):
@@ -143,11 +141,10 @@ def read_file(path: Path) -> Iterator[bytes]:
 
 def _descriptor(path: Path) -> int:
     found = path.stat()
-    with _holding:
-        key = (found.st_dev, found.st_ino)
-        if key not in _held:
-            _held[key] = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
-        return _held[key]
+    key = (found.st_dev, found.st_ino)
+    if key not in _held:  # two threads at once open it twice: without a lock, which a fork could leave locked
+        _held.setdefault(key, os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)))
+    return _held[key]
 
 
 _LIVE = (
@@ -209,7 +206,9 @@ def verify(connections: Connections, pieces: set[bytes], items: int, wait: float
     else:
         left = found
     reason = ""
-    if not clear:
+    if pieces and not search.bytes_searched:
+        reason = f"there was nothing to search: {connections.name} has no file that can be read"
+    elif not clear:
         reason = "another connection is reading an older state, so the write-ahead log could not be cleared"
     elif left:
         reason = f"{len(left)} pieces are still legible"
@@ -266,6 +265,11 @@ class _Search:
         self._shared: set[bytes] = set()
         self._files: dict[str, int] = {}
 
+    @property
+    def bytes_searched(self) -> int:
+        """How much was read in the last search of each file."""
+        return sum(self._files.values())
+
     def remains(self) -> set[bytes]:
         """The pieces that are in a file but in no live row."""
         wanted = self._pieces - self._shared
@@ -300,7 +304,7 @@ class _Search:
             pieces=len(self._pieces),
             shared=len(self._shared),
             searched=tuple(self._files),
-            bytes_searched=sum(self._files.values()),
+            bytes_searched=self.bytes_searched,
             found=len(found),
             vacuumed=vacuumed,
             state="pending" if reason else "done",

@@ -116,6 +116,11 @@ class Cache:
             self._parts.clear()
             self.nbytes = 0
 
+    def renew(self) -> None:
+        """Start anew in a forked child, where a thread that is not there may hold the lock."""
+        self._lock = threading.Lock()
+        self.clear()
+
     def _at(self, key: tuple[int, str], stamp: int) -> Part | None:
         """The part as of `stamp`, its changes taken in; None if it is not there."""
         kept = self._parts.get(key)

@@ -72,7 +72,7 @@ class SqliteMemoryStore(MemoryStore):
         self._latest = 0.0
         self._cache = Cache(cache_bytes)
         self._embedder_id: int | None = None
-        self._connections = Connections(path)
+        self._connections = Connections(path, self._cache.renew)
         self._readers = Workers(READERS, f"memory-read {self.name}")
         self._writers = Workers(1, f"memory-write {self.name}")
         self._keepers = Workers(1, f"memory-keep {self.name}")

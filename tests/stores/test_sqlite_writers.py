@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import os
 import random
 import subprocess
 import sys
@@ -268,27 +267,6 @@ def test_a_dropped_store_ends_its_threads(tmp_path: Path) -> None:
     for t in named:
         t.join(5)
     assert not any(t.is_alive() for t in named)
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_child_uses_connections_of_its_own(tmp_path: Path) -> None:
-    with SqliteMemoryStore(tmp_path / "memory.db", index=INDEX) as store:
-        asyncio.run(store.aput(N, "parent", {"text": "cat"}))
-        store.search(N, query="cat")
-        child = os.fork()
-        if child == 0:
-            code = 1
-            try:
-                store.put(N, "child", {"text": "cat"})
-                asyncio.run(store.aput(N, "async child", {"text": "cat"}))
-                code = 0 if len(store.search(N, query="cat")) == 3 else 2
-            finally:
-                os._exit(code)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        store.put(N, "after", {"text": "cat"})
-        assert {i.key for i in store.search(N, query="cat")} == {"parent", "child", "async child", "after"}
-        assert store.doctor(deep=True).problems == ()
 
 
 async def test_a_closed_store_says_so(tmp_path: Path) -> None:
