@@ -26,12 +26,12 @@ from langmem_adapter.stores import embedder as embedders
 from langmem_adapter.stores import postgres_keeping as keeping
 from langmem_adapter.stores import postgres_schema as schemas
 from langmem_adapter.stores import postgres_writing as writing
-from langmem_adapter.stores.base import Guarantees, MemoryStore, Mode
+from langmem_adapter.stores.base import Erased, Guarantees, MemoryStore, Mode
 from langmem_adapter.stores.embedder import Embedder
 from langmem_adapter.stores.erasure import Erasure
 from langmem_adapter.stores.plan import Plan, read_index
 from langmem_adapter.stores.postgres_keeping import Checkup
-from langmem_adapter.stores.postgres_owners import EVERYBODY, distinct, owner_under
+from langmem_adapter.stores.postgres_owners import EVERYBODY, distinct, owner_of, owner_under
 from langmem_adapter.stores.postgres_plan import commit_plan, owners_of, plan, read_plan
 from langmem_adapter.stores.postgres_pool import SIZE, Connections, NotCommitted, Pool, forget_commits
 from langmem_adapter.stores.postgres_reading import Settings, Snapshot, under
@@ -50,6 +50,9 @@ T = TypeVar("T")
 
 READERS = WRITERS = 4
 """Threads for async reads and for async writes; a write that waits for another never keeps a read waiting."""
+
+WAIT_SECONDS = 5.0
+"""How long an erasure waits for transactions that still see, or use, what it deleted."""
 
 SWEEP_MINUTES = 5.0
 _SWEEP = 1_000
@@ -111,10 +114,9 @@ class PostgresMemoryStore(MemoryStore):
         self._writers = Workers(WRITERS, "memory-pg-write")
         self._waiters = Workers(WRITERS, "memory-pg-turn")
         self._keepers = Workers(1, "memory-pg-keep")
+        self._erasers = Workers(2, "memory-pg-erase")
         self._sweeper: Sweeper | None = None
         self._commits = itertools.count(1)
-        self._deleted_by: str | None = None
-        self._to_clear: set[str] = set()
         self._finalizer = weakref.finalize(self, _shut, self._connections, self._turns, *self._workers)
 
     @classmethod
@@ -126,7 +128,7 @@ class PostgresMemoryStore(MemoryStore):
 
     @property
     def _workers(self) -> tuple[Workers, ...]:
-        return self._readers, self._writers, self._waiters, self._keepers
+        return self._readers, self._writers, self._waiters, self._keepers, self._erasers
 
     # what it is
 
@@ -212,10 +214,10 @@ class PostgresMemoryStore(MemoryStore):
 
     # one batch
 
-    def _run(self, p: Plan) -> tuple[list[Any], dict[Namespace, int]]:
-        return self._transact(p, self._prepare(p.puts), self._query_vectors(p), None, who())
+    def _run(self, p: Plan, *, erasing: bool = False) -> tuple[list[Any], dict[Namespace, int]]:
+        return self._transact(p, self._prepare(p.puts), self._query_vectors(p), None, who(), erasing=erasing)
 
-    async def _arun(self, p: Plan) -> tuple[list[Any], dict[Namespace, int]]:
+    async def _arun(self, p: Plan, *, erasing: bool = False) -> tuple[list[Any], dict[Namespace, int]]:
         caller, embedder = who(), self._embedder
         due = self._turns.due(caller, owners_of(p)) and bool(p.versions)
         readers = self._waiters if due else self._readers  # whoever waits for a turn keeps nobody else waiting
@@ -231,7 +233,7 @@ class PostgresMemoryStore(MemoryStore):
         ticket = Ticket()
         # A commit that has its turn waits for nobody, so it must not queue behind those that may.
         workers = self._readers if self._turns.has(caller) else self._writers
-        job = workers.submit(lambda: self._transact(p, prepared, queries, ticket, caller))
+        job = workers.submit(lambda: self._transact(p, prepared, queries, ticket, caller, erasing=erasing))
         return await settled(job, ticket)
 
     def _prepare(self, puts: Sequence[PutOp]) -> list[Prepared]:
@@ -265,10 +267,12 @@ class PostgresMemoryStore(MemoryStore):
         queries: Mapping[str, Matrix],
         ticket: Ticket | None,
         caller: Who,
+        *,
+        erasing: bool = False,
     ) -> tuple[list[Any], dict[Namespace, int]]:
         schema = self._opened()
         if p.writes:
-            return self._write(schema, p, prepared, queries, ticket, caller)
+            return self._write(schema, p, prepared, queries, ticket, caller, erasing=erasing)
         if p.versions:
             self._turns.take(caller)  # whoever reads them again gave up what it had read before
         noted: list[Snapshot] = []
@@ -295,6 +299,8 @@ class PostgresMemoryStore(MemoryStore):
         queries: Mapping[str, Matrix],
         ticket: Ticket | None,
         caller: Who,
+        *,
+        erasing: bool,
     ) -> tuple[list[Any], dict[Namespace, int]]:
         expect = p.expect or {}
         paths = {path(ns) for ns in expect} | {q.path for q in prepared}
@@ -312,6 +318,8 @@ class PostgresMemoryStore(MemoryStore):
                 writing.refresh(conn, schema.name, snapshot.refresh, snapshot.now)
             embedder = self._enrolled(conn, schema) if any(q.value is not None for q in prepared) else None
             writing.write(conn, schema.name, prepared, locked, embedder, snapshot.now)
+            if erasing:
+                keeping.mark(conn, schema, distinct(q.owner for q in prepared))
             return found
 
         owners = owners_of(p)
@@ -448,31 +456,32 @@ class PostgresMemoryStore(MemoryStore):
         namespace_prefix: Sequence[str],
         keys: Sequence[str] | None = None,
         *,
-        wait: float = 5.0,
+        wait: float = WAIT_SECONDS,
         rebuild: bool | None = None,
     ) -> Erasure:
         """Delete all items under a prefix, or those of `keys` there, and get their bytes out of the table files.
 
         That takes rewriting the tables they were in, or only their partitions, while nobody else can use those:
-        done up to 64 MB, with `rebuild=True` always, with False never. Otherwise the state is `pending`, as it is
-        while transactions that see an older state do not end within `wait` seconds, or if this role may not vacuum.
+        done up to 16 MB, with `rebuild=True` always, with False never. Otherwise the state is `pending`, as it is
+        while transactions that see an older state, or use a table, do not end within `wait` seconds, or if this role
+        may not vacuum. Pending tables are noted in the database: any process's `finish_erasure` goes on with them.
         `reason` also says what no store can reach: write-ahead log, archives, replicas, backups.
         """
         if not namespace_prefix:
             raise InvalidInput("erase(()) would erase everything; drop the schema instead")
         check(SearchOp(tuple(namespace_prefix)))
         schema, prefix = self._opened(), tuple(namespace_prefix)
-        owner = owner_under(prefix)
-        items, tables, deleted_by = self._in_write(
-            schema, [owner or EVERYBODY], lambda conn: self._erase(conn, schema.name, prefix, keys)
+        items, owners = self._in_write(
+            schema,
+            [owner_under(prefix) or EVERYBODY],
+            lambda conn: self._erase(conn, schema, prefix, keys),
         )
-        self._to_clear |= set(tables)
-        self._deleted_by = deleted_by
-        return self._clear(items, wait, rebuild)
+        return self._clear(owners, items, wait, rebuild)
 
     def _erase(
-        self, conn: Connection, s: str, prefix: Namespace, keys: Sequence[str] | None
-    ) -> tuple[int, list[str], str]:
+        self, conn: Connection, schema: Schema, prefix: Namespace, keys: Sequence[str] | None
+    ) -> tuple[int, list[str]]:
+        s = schema.name
         scope, params = under(prefix)
         names = run(conn, f"SELECT n.path, n.owner FROM {s}.namespaces n WHERE {scope}", params)
         locked = writing.lock(conn, s, {where for where, _ in names})
@@ -483,41 +492,64 @@ class PostgresMemoryStore(MemoryStore):
             f"i.namespace = n.id WHERE {scope} AND (%s::bytea[] IS NULL OR i.digest = ANY(%s::bytea[]))",
             (*params, digests, digests),
         )
-        tables = keeping.tables_of(conn, s, sorted({owner for _, owner in names}))
+        owners = distinct(owner for _, owner in names)
+        keeping.mark(conn, schema, owners)
         writing.write(conn, s, [Prepared(*row) for row in rows], locked, None, micros(self._now()))
-        return len(rows), tables, keeping.xid(conn)
+        return len(rows), owners
 
-    def _clear(self, items: int, wait: float, rebuild: bool | None) -> Erasure:
-        tables = sorted(self._to_clear)
-        done = self._connections.alone(lambda conn: keeping.clear(conn, tables, items, self._deleted_by, wait, rebuild))
-        if done.state == "done":
-            self._to_clear -= set(tables)
-        return done
+    def _clear(self, owners: Sequence[str], items: int, wait: float, rebuild: bool | None) -> Erasure:
+        schema = self._opened()
+
+        def job(conn: Connection) -> Erasure:
+            tables = keeping.tables_of(conn, schema, owners)
+            return keeping.clear(conn, schema.name, tables, items, wait, rebuild)
+
+        return self._connections.alone(job)
+
+    def erase_with(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int]) -> Erased:
+        """See `MemoryStore.erase_with`; as `erase`, for the owners that the puts belong to."""
+        p = commit_plan(puts, expect)
+        if puts:
+            self._run(p, erasing=True)
+        return self._erased(p)
+
+    async def aerase_with(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int]) -> Erased:
+        """See `MemoryStore.aerase_with`."""
+        p = commit_plan(puts, expect)
+        if puts:
+            await self._arun(p, erasing=True)
+        return await self._erasers.run(lambda: self._erased(p))
+
+    def _erased(self, p: Plan) -> Erased:
+        owners = distinct(owner_of(put.namespace) for put in p.puts)
+        done = self._clear(owners, len(owners), WAIT_SECONDS, None) if owners else self.finish_erasure()
+        return Erased(state=done.state, note=done.reason)
 
     async def aerase(
         self,
         namespace_prefix: Sequence[str],
         keys: Sequence[str] | None = None,
         *,
-        wait: float = 5.0,
+        wait: float = WAIT_SECONDS,
         rebuild: bool | None = None,
     ) -> Erasure:
         """`erase` without blocking the event loop."""
-        return await self._keepers.run(lambda: self.erase(namespace_prefix, keys, wait=wait, rebuild=rebuild))
+        return await self._erasers.run(lambda: self.erase(namespace_prefix, keys, wait=wait, rebuild=rebuild))
 
-    def finish_erasure(self, *, wait: float = 5.0, rebuild: bool | None = None) -> Erasure:
-        """Try again to finish erasures that are pending. If the process that began one is gone, nobody knows which
-        tables it touched: all are taken."""
+    def finish_erasure(self, *, wait: float = WAIT_SECONDS, rebuild: bool | None = None) -> Erasure:
+        """Try again to finish erasures that are pending, also those of other processes; with `rebuild=True` every
+        table is written anew, whatever is known to be pending."""
         schema = self._opened()
-        if not self._to_clear:
-            self._to_clear = set(
-                self._connections.reading([EVERYBODY], lambda conn: keeping.tables_of(conn, schema.name, None))
-            )
-        return self._clear(0, wait, rebuild)
 
-    async def afinish_erasure(self, *, wait: float = 5.0, rebuild: bool | None = None) -> Erasure:
+        def job(conn: Connection) -> Erasure:
+            tables = keeping.tables_of(conn, schema, None) if rebuild else keeping.marked(conn, schema.name)
+            return keeping.clear(conn, schema.name, tables, 0, wait, rebuild)
+
+        return self._connections.alone(job)
+
+    async def afinish_erasure(self, *, wait: float = WAIT_SECONDS, rebuild: bool | None = None) -> Erasure:
         """`finish_erasure` without blocking the event loop."""
-        return await self._keepers.run(lambda: self.finish_erasure(wait=wait, rebuild=rebuild))
+        return await self._erasers.run(lambda: self.finish_erasure(wait=wait, rebuild=rebuild))
 
     # keeping it
 

@@ -1,8 +1,9 @@
 """Keeping the tables healthy: what `doctor` reports, vacuuming, embedding again, taking over a LangGraph store."""
 
 import json
+import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -22,8 +23,11 @@ OUT_OF_REACH = (
     "out of reach: the write-ahead log until it is recycled (after the next checkpoints), its archives, replicas and "
     "backups for as long as they are kept"
 )
-SMALL = 64 * 1024 * 1024
-"""Bytes of the tables that an erasure rewrites without being asked: a second or two."""
+SMALL = 16 * 1024 * 1024
+"""Bytes of the tables that an erasure rewrites without being asked: a fraction of a second."""
+_REWRITES = 3
+_LOCK_MILLISECONDS = 100
+_PAUSE = 0.2
 BATCH = 100
 
 
@@ -121,45 +125,51 @@ def _setting(conn: Connection, name: str) -> Any:
 # erasing
 
 
-def xid(conn: Connection) -> str:
-    """The number of the transaction that is open."""
-    return str(run(conn, "SELECT pg_current_xact_id()::text", ())[0][0])
+def tables_of(conn: Connection, schema: Schema, owners: Sequence[str] | None) -> list[str]:
+    """The tables, or partitions, in which rows of these owners (None: all) lie or ever lay."""
+    parts = [""]
+    if schema.partitions:
+        sql = (
+            "SELECT DISTINCT i FROM generate_series(0, %s::integer - 1) AS i, unnest(%s::text[]) AS owner "
+            "WHERE satisfies_hash_partition(%s::regclass, %s::integer, i, owner) ORDER BY i"
+        )
+        n, all_ = schema.partitions, range(schema.partitions)
+        found = all_ if owners is None else [i for (i,) in run(conn, sql, (n, owners, f"{schema.name}.items", n))]
+        parts = [f"_{i}" for i in found]
+    return [f"{table}{part}" for table in ("items", "vectors") for part in parts]
 
 
-def tables_of(conn: Connection, s: str, owners: Sequence[str] | None) -> list[str]:
-    """The tables, or partitions, in which these owners (None: all) have rows."""
-    rows = run(
-        conn,
-        " UNION ".join(
-            f"SELECT tableoid::regclass::text FROM {s}.{table} WHERE (%s::text[] IS NULL OR owner = ANY(%s::text[]))"
-            for table in ("items", "vectors")
-        ),
-        [owners] * 4,
-    )
-    return sorted(table for (table,) in rows)
+def mark(conn: Connection, schema: Schema, owners: Sequence[str]) -> None:
+    """Note, in the transaction that deletes them, where the bytes of these owners are still to be cleared."""
+    tables = tables_of(conn, schema, owners)
+    run(conn, f"INSERT INTO {schema.name}.uncleared (part) SELECT unnest(%s::text[])", (tables,))
 
 
-def clear(
-    conn: Connection, tables: Sequence[str], items: int, deleted_by: str | None, wait: float, rebuild: bool | None
-) -> Erasure:
-    """Clear the deleted rows out of the table files, once nobody can see them any more.
+def marked(conn: Connection, s: str) -> list[str]:
+    """The tables that erasures have left to be cleared."""
+    return [part for (part,) in run(conn, f"SELECT DISTINCT part FROM {s}.uncleared ORDER BY part", ())]
 
-    VACUUM alone frees the room they had, but leaves their bytes there until a new row needs it.
+
+def clear(conn: Connection, s: str, tables: Sequence[str], items: int, wait: float, rebuild: bool | None) -> Erasure:
+    """Clear the deleted rows out of the files of these tables, once nobody can see them any more.
+
+    VACUUM alone frees the room they had, but leaves their bytes there until a new row needs it: a table has to be
+    written anew. It is clean when the server has counted no dead row in the new file.
     """
-    reason = "" if deleted_by is None else _await_readers(conn, deleted_by, wait)
-    sizes = [_number(conn, "SELECT pg_total_relation_size(%s::regclass)", table) for table in tables]
-    full = not reason and (sum(sizes) <= SMALL if rebuild is None else rebuild)
-    warnings: list[str] = []
-    conn.add_notice_handler(note := lambda d: warnings.append(d.message_primary or ""))
-    try:
-        for table in tables:
-            run(conn, f"VACUUM {'FULL ' if full else ''}{table}")
-    finally:
-        conn.remove_notice_handler(note)
-    if warnings:  # not our table: VACUUM says so and skips it
-        reason = f"the tables could not be vacuumed: {warnings[0]}"
-    elif not reason and not full:
-        reason = "their bytes stay in free room of the tables until it is used again; finish_erasure(rebuild=True)"
+    give_up = time.monotonic() + wait
+    marks = run(conn, f"SELECT id, deleted_by FROM {s}.uncleared WHERE part = ANY(%s::text[])", (list(tables),))
+    names = [f"{s}.{table}" for table in tables]
+    sizes = [_number(conn, "SELECT pg_total_relation_size(%s::regclass)", name) for name in names]
+    full = sum(sizes) <= SMALL if rebuild is None else rebuild
+    reason = _await_readers(conn, max(xid for _, xid in marks), give_up) if marks else ""
+    if full and not reason:
+        certain = bool(marks) and bool(run(conn, "SELECT pg_has_role('pg_read_all_stats', 'USAGE')", ())[0][0])
+        reason = _each(names, lambda name: _rewrite(conn, name, give_up, certain))
+    elif names:
+        free = "their bytes stay in free room of the tables until it is used again; finish_erasure(rebuild=True)"
+        reason, full = reason or _each(names, lambda name: _vacuum(conn, name, "VACUUM", give_up)[1]) or free, False
+    if not reason:
+        run(conn, f"DELETE FROM {s}.uncleared WHERE id = ANY(%s::bigint[])", ([id for id, _ in marks],))
     return Erasure(
         items=items,
         pieces=0,
@@ -167,25 +177,84 @@ def clear(
         searched=(),
         bytes_searched=0,
         found=0,
-        vacuumed=full and not warnings,
+        vacuumed=full and not reason and bool(names),
         state="pending" if reason else "done",
         reason=f"{reason}; {OUT_OF_REACH}" if reason else OUT_OF_REACH,
     )
 
 
-def _await_readers(conn: Connection, deleted_by: str, wait: float) -> str:
-    """Why VACUUM would have to leave rows: a transaction or replica that may still see them; "" if there is none."""
-    give_up = time.monotonic() + wait
+def _each(names: Sequence[str], clear_one: Callable[[str], str]) -> str:
+    """The first reason why a table could not be cleared; the others are not tried."""
+    return next(filter(None, map(clear_one, names)), "")
+
+
+_OTHERS = "another transaction or replica can still see an older state; call finish_erasure() later"
+
+
+def _rewrite(conn: Connection, name: str, give_up: float, certain: bool) -> str:
+    """Why the table's new file may hold deleted rows; "" if it does not.
+
+    `certain`: nobody sees the rows that are to go, so whatever dead row was kept is another's, deleted just now.
+    """
+    for _ in range(_REWRITES):
+        dead, reason = _vacuum(conn, name, "VACUUM (FULL, VERBOSE)", give_up)
+        if reason or not dead or certain:
+            return reason
+        if time.monotonic() >= give_up:
+            break
+        time.sleep(_PAUSE)
+    return _OTHERS
+
+
+def _vacuum(conn: Connection, name: str, command: str, give_up: float) -> tuple[int, str]:
+    """How many dead rows it says that it had to keep, and why it could not be done ("": it was).
+
+    Whoever comes after a VACUUM that waits for its lock waits too, so it waits for a moment only, and tries again.
+    """
+    kept, warnings = 0, ""
+
+    def note(said: psycopg.errors.Diagnostic) -> None:
+        nonlocal kept, warnings
+        if said.severity_nonlocalized == "WARNING":  # not our table: VACUUM says so and skips it
+            warnings = said.message_primary or "refused"
+        number = re.match(r"\D*(\d+)", said.message_detail or "")  # "3 dead row versions cannot be removed yet."
+        kept += int(number[1]) if number else 0
+
+    before = _setting(conn, "lock_timeout")
+    run(conn, "SELECT set_config('lock_timeout', %s, false)", (f"{_LOCK_MILLISECONDS}ms",))
+    conn.add_notice_handler(note)
+    try:
+        while True:
+            try:
+                run(conn, f"{command} {name}")
+            except psycopg.errors.LockNotAvailable:
+                if time.monotonic() >= give_up:
+                    return 0, f"another transaction is using {name}; call finish_erasure() later"
+                time.sleep(_PAUSE)
+            else:
+                return kept, f"{name} could not be vacuumed: {warnings}" if warnings else ""
+    finally:
+        conn.remove_notice_handler(note)
+        if not conn.closed:
+            run(conn, "SELECT set_config('lock_timeout', %s, false)", (before,))
+
+
+def _await_readers(conn: Connection, deleted_by: int, give_up: float) -> str:
+    """Why VACUUM would have to leave rows: a transaction or replica that may still see them; "" if there is none.
+
+    A role without `pg_read_all_stats` does not see others' transactions here.
+    """
     sql = (
         "SELECT (SELECT count(*) FROM pg_stat_activity WHERE pid <> pg_backend_pid() "
-        "AND age(backend_xmin) >= age(%s::xid)) "
+        "AND (datname IS NULL OR datname = current_database()) "
+        "AND (age(backend_xmin) >= age(%s::xid) OR age(backend_xid) >= age(%s::xid))) "
         "+ (SELECT count(*) FROM pg_replication_slots WHERE age(xmin) >= age(%s::xid)) "
         "+ (SELECT count(*) FROM pg_prepared_xacts WHERE age(transaction) >= age(%s::xid))"
     )
-    short = str(int(deleted_by) % 2**32)
-    while _number(conn, sql, short, short, short):
+    short = str(deleted_by % 2**32)
+    while _number(conn, sql, short, short, short, short):
         if time.monotonic() >= give_up:
-            return "another transaction or replica can still see an older state; call finish_erasure() later"
+            return _OTHERS
         time.sleep(0.05)
     return ""
 

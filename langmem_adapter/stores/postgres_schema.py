@@ -7,9 +7,10 @@
                 `digest` is a hash of the key, so that keys may be longer than an index entry.
     vectors     unit vectors, one a row: a pgvector `vector`, or `real[]` where there is no pgvector
     commits     ids of transactions, by which one whose reply was lost is found
+    uncleared   tables (partitions) with the bytes of erased items in free room, and the transaction that deleted them
 
-All but `meta` and `commits` have the owner (see `postgres_owners`) in every key, so that they can be partitioned by
-its hash and guarded by policies. Times are microseconds since the epoch: no session's time zone matters.
+All but `meta`, `commits` and `uncleared` have the owner (see `postgres_owners`) in every key, so that they can be
+partitioned by its hash and guarded by policies. Times are microseconds since the epoch: no session's time zone matters.
 """
 
 import re
@@ -17,6 +18,7 @@ import secrets
 from typing import Any, NamedTuple
 
 import psycopg
+from psycopg.rows import tuple_row
 
 from langmem_adapter.errors import InvalidInput, StoreError, StoreTooNew
 from langmem_adapter.stores.postgres_owners import EVERYBODY
@@ -82,6 +84,10 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ {cosine} $$",
         "CREATE TABLE {s}.commits (id uuid PRIMARY KEY, at bigint NOT NULL)",
     ),
+    (
+        "CREATE TABLE {s}.uncleared (id bigint PRIMARY KEY DEFAULT nextval('{s}.ids'), part text NOT NULL, "
+        "deleted_by bigint NOT NULL DEFAULT pg_current_xact_id()::text::bigint)",
+    ),
 )
 
 
@@ -101,7 +107,9 @@ class Schema(NamedTuple):
 
 def run(conn: Connection, sql: str, params: Any = None) -> list[tuple[Any, ...]]:
     """Rows of a statement, fetched in binary form; [] if it gives none."""
-    cursor = conn.execute(sql.encode(), params, binary=params is not None)
+    # Not `conn.execute`: a pool that was passed in may make its rows dicts.
+    cursor = psycopg.Cursor(conn, row_factory=tuple_row)
+    cursor.execute(sql.encode(), params, binary=params is not None)
     return cursor.fetchall() if cursor.description is not None else []
 
 

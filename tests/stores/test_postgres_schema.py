@@ -5,7 +5,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -15,7 +14,6 @@ from langgraph.store.postgres import PostgresStore
 from psycopg_pool import ConnectionPool
 from stores.postgres_fixtures import *  # noqa: F403
 from stores.postgres_fixtures import execute
-from stores.postgres_server import URL
 from stores.postgres_writers import open_and_put, processes
 
 from langmem_adapter.embeddings import HashEmbeddings
@@ -157,13 +155,14 @@ def test_rows_are_divided_by_their_owner(open_store, database: str, schema: str)
 
 def test_a_call_opens_its_owners_partitions_only(restricted: str, schema: str, monkeypatch) -> None:
     """Not even for planning: at its end a transaction has locks on all tables that the server looked at."""
-    run, opened = psycopg.Connection.execute, []
+    run, opened = psycopg.Cursor.execute, []
     locked = "SELECT DISTINCT relation::regclass::text FROM pg_locks WHERE pid = pg_backend_pid() AND relation > 16384"
 
-    def execute(conn: Any, query: Any, *args: Any, **more: Any) -> Any:
+    def execute(cursor: Any, query: Any, *args: Any, **more: Any) -> Any:
         if "COMMIT" in str(query) and "BEGIN" not in str(query):
-            opened.append({name.split(".")[1] for (name,) in run(conn, locked).fetchall() if "." in name})
-        return run(conn, query, *args, **more)
+            found = cursor.connection.execute(locked).fetchall()
+            opened.append({name.split(".")[1] for (name,) in found if "." in name})
+        return run(cursor, query, *args, **more)
 
     ada, bob, where = ("users", "ada"), ("users", "bob"), Where(now=time.time())
     calls: dict[str, Callable[[PostgresMemoryStore, int], Any]] = {
@@ -191,7 +190,7 @@ def test_a_call_opens_its_owners_partitions_only(restricted: str, schema: str, m
     ) as store:
         store.put(ada, "k0", {"text": "cat"}, ttl=1)
         store.put(bob, "k0", {"text": "cat"})
-        monkeypatch.setattr(psycopg.Connection, "execute", execute)
+        monkeypatch.setattr(psycopg.Cursor, "execute", execute)
         wrong = {}
         for what, call in calls.items():
             opened.clear()
@@ -212,15 +211,15 @@ def test_a_put_does_not_compare_all_vectors_of_an_owner_to_all_items(
 ) -> None:
     store = open_store(partitions=partitions, index=INDEX)
     store.batch([PutOp(N, f"k{i}", {"text": f"cat {i}"}) for i in range(400)])
-    run, read = psycopg.Connection.execute, []
+    run, read = psycopg.Cursor.execute, []
     rows = "SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::int FROM pg_stat_xact_user_tables"
 
-    def execute(conn: Any, query: Any, *args: Any, **more: Any) -> Any:
+    def execute(cursor: Any, query: Any, *args: Any, **more: Any) -> Any:
         if "COMMIT" in str(query) and "BEGIN" not in str(query):
-            read.append(run(conn, rows).fetchone()[0])  # type: ignore[index]
-        return run(conn, query, *args, **more)
+            read.append(cursor.connection.execute(rows).fetchone()[0])
+        return run(cursor, query, *args, **more)
 
-    monkeypatch.setattr(psycopg.Connection, "execute", execute)
+    monkeypatch.setattr(psycopg.Cursor, "execute", execute)
     store.put(N, "k7", {"text": "dog"})
     store.delete(N, "k9")
     assert len(read) == 2
@@ -409,60 +408,6 @@ def test_items_of_a_langgraph_store_are_taken_over_with_their_times(
     assert store.import_langgraph(bare_database) == 0
     with pytest.raises(InvalidInput, match="table"):
         store.import_langgraph(bare_database, table="store; DROP TABLE store")
-
-
-# erasing
-
-
-@pytest.mark.skipif(URL is not None, reason="reads the server's files")
-def test_erased_items_are_gone_from_the_table_files(open_store, database: str, schema: str) -> None:
-    store = open_store(index=INDEX)
-    store.batch([PutOp(("users", "ada"), f"k{i}", {"text": f"Walruszebra {i}"}) for i in range(50)])
-    store.put(("users", "bob"), "k", {"text": "a cat"})
-    execute(database, "ANALYZE", "CHECKPOINT")
-    folder = Path(execute(database, "SHOW data_directory")[0][0])
-
-    def legible() -> list[str]:
-        return [p.name for p in (folder / "base").rglob("*") if p.is_file() and b"alruszebra" in p.read_bytes().lower()]
-
-    assert legible()
-    left = store.erase(("users", "ada"), ["k1"], rebuild=False)
-    assert (left.items, left.state, left.vacuumed) == (1, "pending", False)
-    assert "rebuild=True" in left.reason
-    done = store.erase(("users", "ada"))
-    assert (done.items, done.state, done.vacuumed) == (49, "done", True)
-    assert "write-ahead log" in done.reason
-    execute(database, "CHECKPOINT")
-    assert legible() == []
-    assert [i.namespace for i in store.search(())] == [("users", "bob")]
-    assert store.read([], versions=[("users", "ada")])[1] == {("users", "ada"): 100}
-
-
-def test_only_the_partitions_of_an_erased_owner_are_rewritten(open_store, database: str, schema: str) -> None:
-    store = open_store(partitions=4, index=INDEX)
-    for i in range(20):
-        store.put(("users", f"u{i}"), "k", {"text": "cat"})
-    files = f"SELECT relname, relfilenode FROM pg_class WHERE relnamespace = '{schema}'::regnamespace AND relkind = 'r'"
-    before = dict(execute(database, files))
-    assert store.erase(("users", "u3")).state == "done"
-    after = dict(execute(database, files))
-    assert sorted(t.rsplit("_", 1)[0] for t in before if before[t] != after[t]) == ["items", "vectors"]
-
-
-def test_an_erasure_waits_for_whoever_still_sees_the_rows(open_store, database: str) -> None:
-    store = open_store()
-    store.put(N, "a", {})
-    store.put(N, "b", {})
-    with psycopg.connect(database) as reader:
-        reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        reader.execute("SELECT 1 FROM pg_class LIMIT 1")
-        done = store.erase(N, ["a"], wait=0.1)
-        assert (done.items, done.state) == (1, "pending")
-        assert "another transaction" in done.reason
-    assert store.finish_erasure().state == "done"
-    assert [i.key for i in store.search(N)] == ["b"]
-    with pytest.raises(InvalidInput):
-        store.erase(())
 
 
 # time to live
