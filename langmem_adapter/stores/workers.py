@@ -6,6 +6,7 @@ import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from langmem_adapter.errors import StoreClosed
@@ -118,17 +119,19 @@ class Ticket:
 async def settled(future: "Future[T]", ticket: Ticket) -> T:
     """The result of a job that seals `ticket` before it commits.
 
-    If the awaiting task is cancelled before that, CancelledError, and the job rolls back. If the commit came
-    first the job cannot be undone: its result is awaited and returned, as if the cancellation had come later.
+    If the awaiting task is cancelled before that, CancelledError, and the job rolls back. If the commit came first
+    the job cannot be undone: CancelledError as well, but not before it is done, so that whoever looks then sees it.
     """
     waiting = asyncio.wrap_future(future)
-    while True:
-        try:
-            return await asyncio.shield(waiting)
-        except asyncio.CancelledError:
-            if ticket.cancel():
-                waiting.add_done_callback(_forget)
-                raise
+    try:
+        return await asyncio.shield(waiting)
+    except asyncio.CancelledError:
+        waiting.add_done_callback(_forget)
+        if not ticket.cancel():
+            while not waiting.done():
+                with suppress(asyncio.CancelledError):  # cancelled again; once is enough
+                    await asyncio.wait([waiting])
+        raise
 
 
 def _forget(waiting: "asyncio.Future[Any]") -> None:

@@ -271,13 +271,9 @@ async def test_a_cancelled_commit_happened_as_a_whole_or_not_at_all(store: Chrom
         task = asyncio.create_task(store.acommit(puts, expect={}))
         await asyncio.sleep(0.001 * (n % 7))
         task.cancel()
-        try:
-            await task
-            done = 5
-        except asyncio.CancelledError:
-            done = 0
+        await asyncio.wait([task])
         found = [i for i in await store.asearch(FACTS, limit=500) if i.key.startswith(f"{n}-")]
-        assert len(found) == done
+        assert len(found) in ((0, 5) if task.cancelled() else (5,))
 
 
 async def test_the_event_loop_is_never_held(store: ChromaMemoryStore) -> None:

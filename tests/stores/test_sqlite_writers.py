@@ -145,45 +145,39 @@ def test_readers_see_whole_batches_only(sqlite: SqliteMemoryStore) -> None:
 
 async def test_a_cancelled_batch_happened_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
     rng = random.Random(0)
-    outcomes = {"done": 0, "cancelled": 0}
+    outcomes = {"done": 0, "undone": 0}
     with SqliteMemoryStore(tmp_path / "memory.db", index=INDEX) as store:
         for n in range(400):
             ops = [PutOp(N, f"k{i}", {"n": n, "text": f"cat {n}"}) for i in range(4)]
             task = asyncio.create_task(store.abatch(ops))
             await asyncio.sleep(rng.random() * 0.004)
             task.cancel()
-            try:
-                await task
-                expected = n
-                outcomes["done"] += 1
-            except asyncio.CancelledError:
-                expected = -1
-                outcomes["cancelled"] += 1
+            await asyncio.wait([task])
             seen = {i.value["n"] for i in await store.asearch(N, limit=10)}
             assert len(seen) <= 1, f"round {n}: torn batch {seen}"
-            assert (n in seen) == (expected == n), f"round {n}: said {expected}, found {seen}"
+            assert n in seen or task.cancelled(), f"round {n}: not cancelled, and not there"
+            outcomes["done" if n in seen else "undone"] += 1
             if seen:
                 found = await store.asearch(N, query=f"cat {seen.copy().pop()}", limit=10)
                 assert {i.value["n"] for i in found} == seen
         assert outcomes["done"] > 20
-        assert outcomes["cancelled"] > 20
+        assert outcomes["undone"] > 20
         assert store.doctor().problems == ()
         store.put(N, "after", {})  # no transaction was left open
 
 
-async def test_cancelling_twice_does_not_lose_a_commit_under_way(sqlite: SqliteMemoryStore) -> None:
+async def test_a_cancellation_is_told_once_it_is_known_what_happened(sqlite: SqliteMemoryStore) -> None:
+    """Nothing is committed after the task has ended, however often it was cancelled."""
     for n in range(30):
         task = asyncio.create_task(sqlite.aput(N, "k", {"n": n}))
         for _ in range(5):
             await asyncio.sleep(0.0003)
             task.cancel()
-        try:
-            await task
-            happened = True
-        except asyncio.CancelledError:
-            happened = False
-        item = await sqlite.aget(N, "k")
-        assert (item is not None and item.value["n"] == n) == happened
+        await asyncio.wait([task])
+        assert task.cancelled() or task.result() is None
+        first = await sqlite.aget(N, "k")
+        await sqlite.aput(N, "after", {})
+        assert await sqlite.aget(N, "k") == first
 
 
 async def longest_gap(work: Any) -> float:
