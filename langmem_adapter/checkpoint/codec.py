@@ -7,16 +7,20 @@ reference. Without a caller for them they are written in place.
 
 import dataclasses
 import importlib
+import logging
 import re
 import sys
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 from typing import Any
 
 import ormsgpack
 from langchain_core.messages import BaseMessage
+from langchain_core.runnables import AddableDict
 from langgraph.checkpoint.serde import jsonplus
 from langgraph.checkpoint.serde.types import SendProtocol, _DeltaSnapshot
+from pydantic import BaseModel
 
 from langmem_adapter.checkpoint.allowlist import SAFE, Name, name_of
 from langmem_adapter.checkpoint.errors import UnlistedType
@@ -28,8 +32,11 @@ REFERENCE = 100
 """A message stored apart: its sequence number in the thread, four bytes."""
 BYTEARRAY = 101
 
-PACK = jsonplus._option  # the very options LangGraph packs with, so that both read each other
+# The options LangGraph packs with, so that both read each other; and subclasses of built-in types are ours to judge.
+PACK = jsonplus._option | ormsgpack.OPT_PASSTHROUGH_SUBCLASS
 UNPACK = ormsgpack.OPT_NON_STR_KEYS
+
+logger = logging.getLogger("langmem_adapter")
 
 Intern = Callable[[BaseMessage], int]
 Fetch = Callable[[int], Any]
@@ -76,6 +83,8 @@ class Codec:
 
     def load(self, module: Any, name: Any) -> Any:
         """The class or function of this name. UnlistedType, without importing anything, if it is not allowed."""
+        if not isinstance(module, str) or not isinstance(name, str):
+            raise StoreCorrupt("a stored value names a type by something that is no text; it was not loaded")
         key = (module, name)
         if key in self._classes:
             return self._classes[key]
@@ -93,7 +102,11 @@ def _unlisted(name: tuple[Any, Any], what: str) -> UnlistedType:
 
 
 def _find(name: Name, *, load: bool = False) -> Any:
-    module = importlib.import_module(name[0]) if load else sys.modules.get(name[0])
+    """What has this name now; None if it is gone."""
+    try:
+        module = importlib.import_module(name[0]) if load else sys.modules.get(name[0])
+    except ImportError:
+        return None
     return getattr(module, name[1], None)
 
 
@@ -142,10 +155,16 @@ class _Packing:
         if isinstance(value, BaseException):
             return repr(value)
         if _is_array(value):
-            return jsonplus._msgpack_default(value)
+            return self._array(value)
+        base = _builtin_base(value)
+        still_equal = isinstance(value, str | int | float) or type(value) in _STILL_DICTS
+        if base is not None and still_equal and name_of(type(value)) not in self._codec.allowed:
+            return base
         self._codec.check(value)
+        if base is not None:
+            return self._ext(ONE, value, base)
         if callable(getattr(value, "model_dump", None)):
-            return self._ext(V2, value, value.model_dump(), "model_validate_json")
+            return self._ext(V2, value, _model_fields(value), "model_validate_json")
         if callable(getattr(value, "_asdict", None)):
             return self._ext(KEYWORD, value, value._asdict())
         if isinstance(value, set | frozenset | deque):
@@ -157,8 +176,42 @@ class _Packing:
             return self._ext(KEYWORD, value, {f.name: getattr(value, f.name) for f in dataclasses.fields(value)})
         return jsonplus._msgpack_default(value)  # leaves: dates, numbers, paths, enums …
 
+    def _array(self, value: Any) -> Any:
+        if value.dtype.hasobject or value.dtype.names:
+            raise InvalidInput(f"an array of dtype {value.dtype} cannot be stored; make it a list, or one of numbers")
+        if value.dtype.kind not in "mM":
+            return jsonplus._msgpack_default(value)
+        return ormsgpack.Ext(ARRAY, self((value.dtype.str, value.shape, "C", value.tobytes())))  # times have no buffer
+
     def _ext(self, code: int, value: Any, *parts: Any) -> Any:
         return ormsgpack.Ext(code, self((*name_of(type(value)), *parts)))
+
+
+_STILL_DICTS = frozenset((OrderedDict, defaultdict, Counter, AddableDict))
+"""Dicts that are equal to the plain dict they come back as."""
+
+
+def _builtin_base(value: Any) -> Any:
+    """The plain value inside an instance of a subclass of a built-in type; None for anything else."""
+    if isinstance(value, Enum):
+        return None
+    plain: Sequence[type[Any]] = (str, int, float, dict, list)
+    return next((cls(value) for cls in plain if isinstance(value, cls)), None)
+
+
+def _model_fields(value: Any) -> Any:
+    """The fields of a pydantic model with the objects they hold, so that those keep their own types. A model that
+    says itself how it is written is asked."""
+    cls = type(value)
+    if not isinstance(value, BaseModel) or _writes_itself(cls):
+        return value.model_dump()
+    hidden = {name for name, field in cls.model_fields.items() if field.exclude}
+    return {k: v for k, v in {**value.__dict__, **(value.__pydantic_extra__ or {})}.items() if k not in hidden}
+
+
+def _writes_itself(cls: type[BaseModel]) -> bool:
+    own = cls.__pydantic_decorators__
+    return cls.model_dump is not BaseModel.model_dump or bool(own.field_serializers or own.model_serializers)
 
 
 def _is_array(value: Any) -> bool:
@@ -201,7 +254,11 @@ class _Unpacking:
         module, name, payload, *rest = self(data)
         if code == METHOD:
             return _by_method(module, name, rest[0], payload)
-        return _build(code, self._codec.load(module, name), payload)
+        cls = self._codec.load(module, name)
+        try:
+            return _build(code, cls, payload)
+        except Exception as e:  # noqa: BLE001 - whatever a class of the user's may raise; as LangGraph does
+            return _left_as_data(module, name, payload, e)
 
     def _referred(self, number: int) -> Any:
         if self._fetch is None:
@@ -215,13 +272,30 @@ def _by_method(module: str, name: str, method: str, payload: Any) -> Any:
     return getattr(getattr(importlib.import_module(module), name), method)(payload)
 
 
+def _left_as_data(module: str, name: str, payload: Any, error: Exception) -> Any:
+    """A value whose class is gone or has changed: its data, so that all else in the checkpoint can still be read."""
+    if (module, name) not in _reported:
+        _reported.add((module, name))
+        # The error's own words may quote the value, and no text goes to the log.
+        what = type(error).__name__
+        logger.warning("a stored %s.%s could not be rebuilt (%s); its data is given instead", module, name, what)
+    return payload
+
+
+_reported: set[Name] = set()
+
+
 def _build(code: int, cls: Any, payload: Any) -> Any:
+    if cls is None:
+        raise LookupError("there is no such class any more")
     if code == V2:
         return _model(cls, payload)
     if code == V1:
         return cls(**payload)
-    if cls is None:
-        return payload
+    if code == KEYWORD and dataclasses.is_dataclass(cls):
+        return _dataclass(cls, payload)
+    if code == KEYWORD and issubclass(cls, tuple) and set(cls._fields) == set(payload):
+        return cls._make(payload[f] for f in cls._fields)
     if code == KEYWORD:
         return cls(**payload)
     if code == ONE:
@@ -229,6 +303,27 @@ def _build(code: int, cls: Any, payload: Any) -> Any:
     if len(payload) == 3 and cls.__name__ == "Send":
         return cls(*payload[:2], timeout=payload[2])
     return cls(*payload)
+
+
+def _dataclass(cls: Any, payload: Mapping[str, Any]) -> Any:
+    """An instance with these fields. One that its own `__init__` does not make of them is filled in beside it."""
+    fields = {f.name: f for f in dataclasses.fields(cls)}
+    if all(f.init for f in fields.values()):
+        try:
+            return cls(**payload)
+        except TypeError:
+            pass
+    made = cls.__new__(cls)
+    for name, field in fields.items():
+        if name in payload:
+            object.__setattr__(made, name, payload[name])
+        elif field.default is not dataclasses.MISSING:
+            object.__setattr__(made, name, field.default)
+        elif field.default_factory is not dataclasses.MISSING:
+            object.__setattr__(made, name, field.default_factory())
+        else:
+            raise TypeError(f"it now has the field {name!r}, which was not stored and has no default")
+    return made
 
 
 def _model(cls: Any, payload: Mapping[str, Any]) -> Any:

@@ -1,7 +1,10 @@
 """Only allowed types are written and loaded; with a key, nothing else is legible or accepted."""
 
 import enum
-from dataclasses import dataclass, field
+import sys
+import types
+from collections import OrderedDict, namedtuple
+from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypedDict
 
@@ -13,11 +16,11 @@ from langchain_core.messages import HumanMessage, ToolMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.func import entrypoint
 from langgraph.graph import END, START, StateGraph
-from pydantic import BaseModel
+from pydantic import BaseModel, Field, RootModel, field_serializer
 
 from langmem_adapter.checkpoint.errors import UnlistedType, WrongKey
 from langmem_adapter.checkpoint.sqlite import SqliteCheckpointer, state_types
-from langmem_adapter.errors import InvalidInput
+from langmem_adapter.errors import InvalidInput, StoreCorrupt
 
 KEY = b"0123456789abcdef0123456789abcdef"
 
@@ -256,3 +259,144 @@ def test_the_serde_encrypts_as_the_checkpointer_does(path: Path) -> None:
         tag, sealed = saver.serde.dumps_typed("Needle")
         assert (tag, b"Needle" in sealed) == ("msgpack+aes-gcm", False)
         assert saver.serde.loads_typed((tag, sealed)) == "Needle"
+
+
+# ------------------------------------------------------------------ no loss on the way
+
+
+class Base(BaseModel):
+    name: str = "x"
+
+
+class Cat(Base):
+    lives: int = 9
+
+
+class Holder(BaseModel):
+    pet: Base = Base()
+    anything: Any = None
+    client: Any = Field(default=None, exclude=True)
+
+
+class Shout(BaseModel):
+    text: str
+
+    @field_serializer("text")
+    def loud(self, text: str) -> str:
+        return text.upper()
+
+
+class Words(RootModel[list[str]]):
+    pass
+
+
+class OwnDict(dict[str, int]):
+    pass
+
+
+class OwnStr(str):
+    pass
+
+
+class OwnList(list[int]):
+    pass
+
+
+@dataclass
+class Job:
+    name: str
+    tries: int = field(default=0, init=False)
+
+
+class Ordered(namedtuple("Ordered", "a b")):
+    def __new__(cls, a: int) -> "Ordered":
+        return super().__new__(cls, a, 2 * a)
+
+
+KEPT = [
+    Holder(pet=Cat(lives=3), anything=Cat()),
+    Holder(anything=[Pair(1, "a"), {"x": Mood.GOOD}]),
+    Words(["a", "b"]),
+    OwnDict(a=1),
+    OwnStr("x"),
+    OwnList([1]),
+    Ordered(3),
+]
+
+
+@pytest.mark.parametrize("value", KEPT, ids=lambda v: type(v).__name__)
+def test_listed_values_keep_their_types_inside(path: Path, value: Any) -> None:
+    allow = [Base, Cat, Holder, Words, OwnDict, OwnStr, OwnList, Ordered, Pair, Mood]
+    with SqliteCheckpointer(path, allow=allow) as saver:
+        found = values(saver, put(saver, value=value))["value"]
+    assert (found, type(found)) == (value, type(value))
+    if isinstance(value, Holder):
+        assert (type(found.pet), type(found.anything)) == (type(value.pet), type(value.anything))
+
+
+def test_a_field_that_is_not_set_by_the_constructor_comes_back(path: Path) -> None:
+    job = Job("x")
+    job.tries = 3
+    with SqliteCheckpointer(path, allow=[Job]) as saver:
+        assert values(saver, put(saver, job=job)) == {"job": job}
+
+
+@pytest.mark.parametrize("value", [Holder(anything=Cat()), Holder(pet=Cat()), OwnDict(a=1), OwnList([1])])
+def test_an_unlisted_type_inside_a_model_or_over_a_builtin_is_named(path: Path, value: Any) -> None:
+    named = "Cat" if isinstance(value, Holder) else type(value).__name__
+    with SqliteCheckpointer(path, allow=[Holder, Base]) as saver, pytest.raises(UnlistedType, match=named):
+        put(saver, value=value)
+
+
+def test_plain_relatives_of_builtins_need_no_listing(saver: SqliteCheckpointer) -> None:
+    import numpy as np
+
+    given = {"a": HumanMessage("x").text, "b": np.float64(0.5), "c": OwnStr("s"), "d": OrderedDict(x=1)}
+    assert values(saver, put(saver, **given)) == {"a": "x", "b": 0.5, "c": "s", "d": {"x": 1}}
+
+
+def test_what_a_model_hides_or_writes_itself_stays_so(path: Path) -> None:
+    with SqliteCheckpointer(path, allow=[Holder, Base, Shout]) as saver:
+        stored = put(saver, held=Holder(client=object()), said=Shout(text="a"))
+        assert values(saver, stored) == {"held": Holder(), "said": Shout(text="A")}
+
+
+def test_after_a_deploy_values_of_changed_classes_come_back_as_data(
+    path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    allow = [Trip, Order, Inner, Mood, Job, Pair, ("gone_module", "Gone")]
+    with SqliteCheckpointer(path, allow=allow) as saver:
+        put(saver, trip=Trip("Bonn"), order=Order(item="fish"), mood=Mood.GOOD, job=Job("x"), pair=Pair(1, "a"))
+        put(saver, other="fine")
+        module = types.ModuleType("gone_module")
+        module.Gone = type("Gone", (Base,), {"__module__": "gone_module"})  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, "gone_module", module)
+        put(saver, config("t2"), gone=module.Gone())
+    here = sys.modules[HERE]
+    monkeypatch.delitem(sys.modules, "gone_module")
+    for name in ("Trip", "Order"):
+        monkeypatch.delattr(here, name)
+    monkeypatch.setattr(here, "Mood", enum.Enum("Mood", {"BAD": "bad"}))
+    monkeypatch.setattr(here, "Job", make_dataclass("Job", ["name", ("owner", str, "nobody")]))
+    monkeypatch.setattr(here, "Pair", namedtuple("Pair", "left"))
+    names = [(HERE, n) for n in ("Trip", "Order", "Inner", "Mood", "Job", "Pair")]
+    with SqliteCheckpointer(path, allow=[*names, ("gone_module", "Gone")]) as saver:
+        newest, oldest = saver.list(config())
+        assert newest.checkpoint["channel_values"] == {"other": "fine"}
+        found = oldest.checkpoint["channel_values"]
+        assert (found["job"].name, found["job"].owner) == ("x", "nobody")
+        assert found["trip"] == {"to": "Bonn", "orders": []}
+        assert found["order"]["item"] == "fish"
+        assert (found["mood"], found["pair"]) == ("good", {"left": 1, "right": "a"})
+        assert values(saver, config("t2")) == {"gone": {"name": "x"}}
+    assert "Trip could not be rebuilt" in caplog.text
+    assert "Bonn" not in caplog.text
+
+
+def test_a_type_named_by_no_text_is_not_loaded(saver: SqliteCheckpointer) -> None:
+    stored = put(saver, value="x")
+    payload = ormsgpack.packb(ormsgpack.Ext(1, ormsgpack.packb((["a"], "b", ()))))
+    with saver._connections.writing() as conn:
+        conn.execute("UPDATE ckpt_channels SET data = ? WHERE channel = 'value'", (payload,))
+    with pytest.raises(StoreCorrupt, match="names a type"):
+        saver.get_tuple(stored)
