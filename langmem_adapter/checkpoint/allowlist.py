@@ -26,6 +26,8 @@ def name_of(cls: type) -> Name:
 
 def names(allow: Iterable[type | tuple[str, ...]]) -> frozenset[Name]:
     """The allowlist as names; it may be given as types, as (module, name) pairs, or both."""
+    if isinstance(allow, str | type) or not isinstance(allow, Iterable):
+        raise InvalidInput(f"allow= takes a list of types, or state_types(graph), not {allow!r}")
     found = set()
     for entry in allow:
         if isinstance(entry, type):

@@ -34,9 +34,9 @@ class Policy(NamedTuple):
     def of(cls, keep_last: int | None, max_age: timedelta | float | None) -> "Policy":
         """The policy of these arguments. InvalidInput unless both are positive or None."""
         seconds = max_age.total_seconds() if isinstance(max_age, timedelta) else max_age
-        if keep_last is not None and keep_last < 1:
-            raise InvalidInput(f"keep_last must be at least 1, got {keep_last!r}")
-        if seconds is not None and not seconds > 0:
+        if keep_last is not None and (type(keep_last) is not int or keep_last < 1):
+            raise InvalidInput(f"keep_last must be a whole number, at least 1, got {keep_last!r}")
+        if seconds is not None and (type(seconds) not in (int, float) or not seconds > 0):
             raise InvalidInput(f"max_age must be positive (a timedelta, or seconds), got {max_age!r}")
         return cls(keep_last, seconds)
 

@@ -71,6 +71,8 @@ def key_bytes(key: bytes | str | None) -> bytes | None:
     """The key of an argument. InvalidInput unless it has 16, 24 or 32 bytes."""
     if key is None:
         return None
+    if not isinstance(key, bytes | bytearray | str):
+        raise InvalidInput(f"encryption_key is bytes or a string, not of type {type(key).__name__}")
     raw = key.encode() if isinstance(key, str) else bytes(key)
     if len(raw) not in (16, 24, 32):
         raise InvalidInput(f"encryption_key has {len(raw)} bytes; an AES key has 16, 24 or 32")

@@ -9,7 +9,7 @@ A thread grows by what is new: a message that stands in a hundred checkpoints is
 import contextlib
 import copy
 import functools
-import random
+import secrets
 import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -31,6 +31,7 @@ from langgraph.checkpoint.base import (
 from langmem_adapter.checkpoint import collecting, erasure, reading, retention, schema, sealing
 from langmem_adapter.checkpoint.allowlist import names, state_types
 from langmem_adapter.checkpoint.codec import Codec
+from langmem_adapter.checkpoint.configs import id_list, thread_name
 from langmem_adapter.checkpoint.elements import Tools
 from langmem_adapter.checkpoint.retention import Maintained, Policy
 from langmem_adapter.checkpoint.serializer import StrictSerializer
@@ -66,6 +67,8 @@ class SqliteCheckpointer(BaseCheckpointSaver[str]):
         keep_last: int | None = None,
         max_age: timedelta | float | None = None,
     ) -> None:
+        if not isinstance(path, str | Path):
+            raise InvalidInput(f"path is a string or a Path, not of type {type(path).__name__}")
         codec = Codec(names(allow))
         key = sealing.key_bytes(encryption_key)
         self._policy = Policy.of(keep_last, max_age)
@@ -189,11 +192,13 @@ class SqliteCheckpointer(BaseCheckpointSaver[str]):
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy a thread. InvalidInput if the target exists; nothing happens if the source does not."""
-        self._change(collecting.copy, str(source_thread_id), str(target_thread_id), self._tools)
+        self._change(collecting.copy, thread_name(source_thread_id), thread_name(target_thread_id), self._tools)
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Async twin of `copy_thread`."""
-        await self._write(self._change, collecting.copy, str(source_thread_id), str(target_thread_id), self._tools)
+        await self._write(
+            self._change, collecting.copy, thread_name(source_thread_id), thread_name(target_thread_id), self._tools
+        )
 
     # removing
 
@@ -211,11 +216,11 @@ class SqliteCheckpointer(BaseCheckpointSaver[str]):
         Later writes of runs that were using it are refused. `wait` is how many seconds readers of older states may
         take to finish; the receipt says `pending` if one did not, and `maintain()` completes it.
         """
-        return self._erase([str(thread_id)], wait)
+        return self._erase([thread_name(thread_id)], wait)
 
     async def aerase_thread(self, thread_id: str, *, wait: float = 5.0) -> Erasure:
         """Async twin of `erase_thread`."""
-        return await self._write(self._erase, [str(thread_id)], wait)
+        return await self._write(self._erase, [thread_name(thread_id)], wait)
 
     def erase_messages(self, thread_id: str, message_ids: Sequence[str], *, wait: float = 5.0) -> Erasure:
         """Replace messages by tombstones in every checkpoint, fork and copy of a thread, and clear their bytes.
@@ -233,13 +238,14 @@ class SqliteCheckpointer(BaseCheckpointSaver[str]):
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints and writes of these runs, in all threads.
 
-        A DeltaChannel of a thread that goes on loses what these runs wrote to it.
+        A DeltaChannel of a thread that goes on loses what these runs wrote to it. This is no erasure: their bytes
+        may stay in the files, unreachable, until something else clears them.
         """
-        self._change(collecting.remove_runs, run_ids, self._tools)
+        self._change(collecting.remove_runs, id_list(run_ids, "run_ids"), self._tools)
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Async twin of `delete_for_runs`."""
-        await self._write(self._change, collecting.remove_runs, run_ids, self._tools)
+        await self._write(self._change, collecting.remove_runs, id_list(run_ids, "run_ids"), self._tools)
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Keep only the latest checkpoint of each namespace ("keep_latest"), or nothing ("delete").
@@ -271,18 +277,20 @@ class SqliteCheckpointer(BaseCheckpointSaver[str]):
     def _erase_messages(
         self, thread_id: str, message_ids: Sequence[str], wait: float, ticket: Ticket | None = None
     ) -> Erasure:
-        if isinstance(message_ids, str):
-            raise InvalidInput(f"message_ids is a list of ids, not the string {message_ids!r}")
+        wanted = id_list(message_ids, "message_ids")
+        if not all(isinstance(i, str) for i in wanted):
+            raise InvalidInput(f"message_ids is a list of ids, which are strings, not {wanted!r}")
         change = erasure.erase_messages
-        count, pieces = self._change(change, str(thread_id), message_ids, self._tools, ticket=ticket)
+        count, pieces = self._change(change, thread_name(thread_id), wanted, self._tools, ticket=ticket)
         return erasure.verify(self._connections, pieces, count, wait)
 
     def _prune(self, thread_ids: Sequence[str], strategy: str, ticket: Ticket | None = None) -> None:
+        names = [thread_name(t) for t in id_list(thread_ids, "thread_ids")]
         if strategy == "delete":
-            if thread_ids:
-                _insist(self._erase([str(t) for t in thread_ids], 5.0, ticket))
+            if names:
+                _insist(self._erase(names, 5.0, ticket))
         elif strategy == "keep_latest":
-            self._change(_thin_all, [str(t) for t in thread_ids], collecting.newest(1), self._tools, ticket=ticket)
+            self._change(_thin_all, names, collecting.newest(1), self._tools, ticket=ticket)
         else:
             raise InvalidInput(f"strategy must be 'keep_latest' or 'delete', got {strategy!r}")
 
@@ -304,14 +312,14 @@ class SqliteCheckpointer(BaseCheckpointSaver[str]):
     # LangGraph's other hooks
 
     def get_next_version(self, current: str | None, channel: None) -> str:
-        """A version that sorts after `current`. Its random end keeps those of two forks apart."""
+        """A version that sorts after `current`. Its random end, which no seed reaches, keeps those of two forks apart."""
         if current is None:
             number = 0
         elif isinstance(current, str):
             number = int(current.split(".")[0], 10 if len(current.split(".")[0]) > 8 else 16)
         else:
             number = int(current)
-        return f"{number + 1:08x}.{random.getrandbits(40):010x}"
+        return f"{number + 1:08x}.{secrets.randbits(40):010x}"
 
     def with_allowlist(self, extra_allowlist: Collection[tuple[str, ...]]) -> "SqliteCheckpointer":
         """This checkpointer, on the same connections, allowing these types too."""

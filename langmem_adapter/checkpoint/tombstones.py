@@ -77,7 +77,7 @@ class Redactor:
         if isinstance(node, dict):
             return self._dict(node)
         if isinstance(node, list):
-            if len(node) == 2 and node[0] in _ROLES and isinstance(node[1], str):
+            if len(node) == 2 and isinstance(node[0], str) and node[0] in _ROLES and isinstance(node[1], str):
                 return self._pair(node)
             return [self._node(item, key) for item in node]
         if isinstance(node, Branch):
