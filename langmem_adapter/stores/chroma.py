@@ -9,7 +9,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
-from langgraph.store.base import IndexConfig, Op, PutOp, Result, SearchOp, TTLConfig
+from langgraph.store.base import IndexConfig, Op, PutOp, Result, TTLConfig
 
 from langmem_adapter.errors import InvalidInput, StoreClosed
 from langmem_adapter.namespaces import Namespace
@@ -25,7 +25,7 @@ from langmem_adapter.stores.embedder import Embedder
 from langmem_adapter.stores.erasure import Erasure
 from langmem_adapter.stores.plan import Plan, commit_plan, plan, read_index, read_plan
 from langmem_adapter.stores.sweeper import Sweeper
-from langmem_adapter.stores.values import check
+from langmem_adapter.stores.values import erasable
 from langmem_adapter.stores.vectors import Matrix
 from langmem_adapter.stores.workers import Ticket, Workers, settled
 from langmem_adapter.stores.writing import Prepared
@@ -238,10 +238,8 @@ class ChromaMemoryStore(MemoryStore):
         vacuumed (tried for `wait` seconds) and every file searched for the items' texts and vectors. On a server
         that is out of our hands: the items are deleted and the state is `pending`.
         """
-        if not namespace_prefix:
-            raise InvalidInput("erase(()) would erase everything; close the store and delete the folder instead")
-        check(SearchOp(tuple(namespace_prefix)))
-        return self._eraser.erase(tuple(namespace_prefix), keys, wait)
+        prefix, keys = erasable(namespace_prefix, keys, "close the store and delete the folder")
+        return self._eraser.erase(prefix, keys, wait)
 
     async def aerase(
         self, namespace_prefix: Sequence[str], keys: Sequence[str] | None = None, *, wait: float = 10.0

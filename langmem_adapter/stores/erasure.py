@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -166,10 +166,18 @@ def live_bytes(conn: sqlite3.Connection) -> Iterator[bytes]:
             yield gap.join([v if isinstance(v, bytes) else str(v).encode() for (v,) in chunk]) + gap
 
 
-def erase(
-    conn: sqlite3.Connection, prefix: Sequence[str], keys: Sequence[str] | None
-) -> tuple[list[Prepared], set[bytes]]:
-    """Deletes of the items under the prefix (only those of `keys`, if given), and the pieces of their rows."""
+class Wanted(NamedTuple):
+    """What is to be erased."""
+
+    deletes: list[Prepared]
+    pieces: set[bytes]
+    """Pieces of their rows."""
+    blind: bool
+    """Whether there are remains that nobody can look for, so that the file must be rebuilt."""
+
+
+def erase(conn: sqlite3.Connection, prefix: Sequence[str], keys: Sequence[str] | None) -> Wanted:
+    """What to erase under the prefix (only items of `keys`, if given)."""
     where, params = under(prefix, "n.path")
     rows = conn.execute(
         "SELECT n.path, i.key, i.value, x.vectors, x.words FROM memory_namespaces n JOIN memory_items i ON "
@@ -179,12 +187,16 @@ def erase(
     wanted = None if keys is None else set(keys)
     deletes: list[Prepared] = []
     pieces: set[bytes] = set()
+    blind = _lingering(conn, prefix)
     for path, key, value, vectors, words in rows:
         if wanted is None or key in wanted:
             deletes.append(Prepared(path, key))
+            own = set()
             with suppress(ValueError, TypeError):  # damaged: its row goes, but there is nothing to look for
-                pieces |= pieces_of(value, vectors, words or b"")
-    return deletes, pieces
+                own = pieces_of(value, vectors, words or b"")
+            pieces |= own
+            blind |= not own
+    return Wanted(deletes, pieces, blind)
 
 
 def verify(connections: Connections, pieces: set[bytes], items: int, wait: float, *, rebuild: bool = False) -> Erasure:
@@ -215,11 +227,11 @@ def verify(connections: Connections, pieces: set[bytes], items: int, wait: float
     return search.report(items, found, bool(found) or rebuild, reason)
 
 
-def lingering(conn: sqlite3.Connection, prefix: Sequence[str]) -> bool:
-    """Whether texts were overwritten or deleted there that nobody can look for any more.
+def _lingering(conn: sqlite3.Connection, prefix: Sequence[str]) -> bool:
+    """Whether values were overwritten or deleted there that nobody can look for any more.
 
     Earlier versions of an item, and items deleted without erasing, leave copies as well. Only a rebuild removes
-    them for certain; after one, a namespace is clean until texts go from it again.
+    them for certain; after one, a namespace is clean until something goes from it again.
     """
     where, params = under(prefix)
     sql = f"SELECT max(removed) FROM memory_namespaces WHERE {where}"

@@ -60,7 +60,7 @@ def examine(
         problems.append(f"{found['not_embedded']} items have no vector of the current embedder: call reindex()")
     if tokenizer != TOKENIZER:
         problems.append(f"words were written by tokenizer {tokenizer}, this is {TOKENIZER}: call reindex()")
-    if schema.meta(conn, "erasing"):
+    if schema.marks(conn):
         problems.append("an erasure was not verified: call finish_erasure()")
     return Checkup(
         file=file,

@@ -18,7 +18,7 @@ except ImportError as e:
         "PostgresMemoryStore needs the PostgreSQL driver: pip install 'langgraph-memory-adapter[postgres]'"
     ) from e
 
-from langgraph.store.base import GetOp, IndexConfig, Op, PutOp, Result, SearchOp, TTLConfig
+from langgraph.store.base import GetOp, IndexConfig, Op, PutOp, Result, TTLConfig
 
 from langmem_adapter.errors import Conflict, EmbedderMismatch, InvalidInput, StoreReadOnly
 from langmem_adapter.namespaces import Namespace
@@ -40,7 +40,7 @@ from langmem_adapter.stores.postgres_turns import Turns, Who, who
 from langmem_adapter.stores.postgres_words import AUTO
 from langmem_adapter.stores.postgres_writing import Prepared
 from langmem_adapter.stores.sweeper import Sweeper
-from langmem_adapter.stores.values import check, micros, path
+from langmem_adapter.stores.values import erasable, micros, path
 from langmem_adapter.stores.vectors import Matrix
 from langmem_adapter.stores.workers import Ticket, Workers, settled
 
@@ -467,10 +467,8 @@ class PostgresMemoryStore(MemoryStore):
         may not vacuum. Pending tables are noted in the database: any process's `finish_erasure` goes on with them.
         `reason` also says what no store can reach: write-ahead log, archives, replicas, backups.
         """
-        if not namespace_prefix:
-            raise InvalidInput("erase(()) would erase everything; drop the schema instead")
-        check(SearchOp(tuple(namespace_prefix)))
-        schema, prefix = self._opened(), tuple(namespace_prefix)
+        prefix, keys = erasable(namespace_prefix, keys, "drop the schema")
+        schema = self._opened()
         items, owners = self._in_write(
             schema,
             [owner_under(prefix) or EVERYBODY],

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from langmem_adapter.stores.keeping import NOT_EMBEDDED
-from langmem_adapter.stores.schema import NAMESPACE_SHIFT, meta, set_meta
+from langmem_adapter.stores.schema import NAMESPACE_SHIFT, meta, number, set_meta
 from langmem_adapter.stores.tokens import TOKENIZER, index
 from langmem_adapter.stores.vectors import Matrix
 from langmem_adapter.stores.writing import texts_at, words_at
@@ -52,11 +52,15 @@ def _stale(id: int, value: str, own: str | None, fields: Sequence[str]) -> Stale
 def restore(conn: sqlite3.Connection, batch: Sequence[Stale], vectors: Matrix | None, embedder: int | None) -> None:
     """Write vectors (in the order of all texts; None: words only) and words of items that did not change meanwhile."""
     start, touched = 0, set()
+    lost: set[int] = set()
     for stale in batch:
         end = start + len(stale.texts)
         found = conn.execute("SELECT value FROM memory_items WHERE id = ?", (stale.id,)).fetchone()
         if found is not None and found[0] == stale.value:
             if vectors is not None:
+                sql = "SELECT 1 FROM memory_index WHERE id = ? AND length(vectors)"
+                if conn.execute(sql, (stale.id,)).fetchone():
+                    lost.add(stale.id >> NAMESPACE_SHIFT)
                 sql = "UPDATE memory_index SET embedder = ?, vectors = ? WHERE id = ?"
                 conn.execute(sql, (embedder, vectors[start:end].tobytes(), stale.id))
             words = index(stale.words)
@@ -66,6 +70,9 @@ def restore(conn: sqlite3.Connection, batch: Sequence[Stale], vectors: Matrix | 
         start = end
     # Only the stamp: no item changed, so no commit in flight is in conflict, but caches must be loaded again.
     conn.executemany("UPDATE memory_namespaces SET stamp = stamp + 1 WHERE id = ?", [(n,) for n in touched])
+    # Copies of the former vectors may stay in the file: see `writing.write`.
+    sql = "UPDATE memory_namespaces SET removed = ? WHERE id = ?"
+    conn.executemany(sql, [(number(conn, "epoch"), n) for n in lost])
 
 
 def finish(conn: sqlite3.Connection) -> None:

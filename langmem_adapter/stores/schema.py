@@ -14,6 +14,7 @@ Times are integers, microseconds since the epoch. The names carry a prefix becau
 
 import secrets
 import sqlite3
+from collections.abc import Iterable
 
 from langmem_adapter.errors import StoreCorrupt, StoreTooNew
 
@@ -30,7 +31,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             stamp INTEGER NOT NULL,
             next_seq INTEGER NOT NULL,
             latest INTEGER NOT NULL,    -- highest updated_at given out
-            removed INTEGER NOT NULL    -- epoch in which texts were last overwritten or deleted here; 0: never
+            removed INTEGER NOT NULL    -- epoch in which anything was last overwritten or deleted here; 0: never
         )""",
         """CREATE TABLE memory_items (
             id INTEGER PRIMARY KEY,
@@ -143,3 +144,22 @@ def number(conn: sqlite3.Connection, key: str) -> int:
 def set_meta(conn: sqlite3.Connection, key: str, value: str) -> None:
     """Set one value of `memory_meta`."""
     conn.execute("INSERT OR REPLACE INTO memory_meta VALUES (?, ?)", (key, value))
+
+
+def marks(conn: sqlite3.Connection) -> set[str]:
+    """The erasures that nobody has verified yet, each by the token of who began it."""
+    return set((meta(conn, "erasing") or "").split())
+
+
+def mark(conn: sqlite3.Connection, token: str) -> None:
+    """Note that an erasure has begun, also for the case that this process dies."""
+    set_meta(conn, "erasing", " ".join(sorted(marks(conn) | {token})))
+
+
+def unmark(conn: sqlite3.Connection, tokens: Iterable[str]) -> None:
+    """Note that these erasures are verified."""
+    left = marks(conn) - set(tokens)
+    if left:
+        set_meta(conn, "erasing", " ".join(sorted(left)))
+    else:
+        conn.execute("DELETE FROM memory_meta WHERE key = 'erasing'")

@@ -7,8 +7,9 @@ from concurrent.futures import Future
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from uuid import uuid4
 
-from langgraph.store.base import IndexConfig, Op, PutOp, Result, SearchOp, TTLConfig
+from langgraph.store.base import IndexConfig, Op, PutOp, Result, TTLConfig
 
 from langmem_adapter.errors import EmbedderMismatch, InvalidInput
 from langmem_adapter.namespaces import Namespace
@@ -17,7 +18,7 @@ from langmem_adapter.stores import erasure, keeping, reindexing, schema, writing
 from langmem_adapter.stores.base import Erased, Guarantees, MemoryStore, Mode
 from langmem_adapter.stores.connections import Connections
 from langmem_adapter.stores.embedder import Embedder
-from langmem_adapter.stores.erasure import Erasure
+from langmem_adapter.stores.erasure import Erasure, Wanted
 from langmem_adapter.stores.keeping import Checkup
 from langmem_adapter.stores.part import Cache
 from langmem_adapter.stores.plan import Plan, commit_plan, plan, read_index, read_plan
@@ -25,7 +26,7 @@ from langmem_adapter.stores.reading import Settings, Snapshot
 from langmem_adapter.stores.reindexing import Stale
 from langmem_adapter.stores.sweeper import Sweeper
 from langmem_adapter.stores.tokens import TOKENIZER
-from langmem_adapter.stores.values import check, micros
+from langmem_adapter.stores.values import erasable, micros
 from langmem_adapter.stores.vectors import Matrix
 from langmem_adapter.stores.workers import Ticket, Workers, settled
 from langmem_adapter.stores.writing import Prepared, Refreshed, Written
@@ -77,8 +78,8 @@ class SqliteMemoryStore(MemoryStore):
         self._writers = Workers(1, f"memory-write {self.name}")
         self._keepers = Workers(1, f"memory-keep {self.name}")
         self._sweeper: Sweeper | None = None
-        self._unverified: set[bytes] = set()
-        self._rebuild_due = False
+        self._unverified: dict[str, Wanted] = {}
+        """Erasures of this store that are not verified yet, by their token in the file."""
         try:
             with self._connections.alone() as conn:
                 schema.migrate(conn, self.name, TOKENIZER)
@@ -317,19 +318,16 @@ class SqliteMemoryStore(MemoryStore):
         The files are searched for the items' texts, vectors and words, and rebuilt if any are found. `wait` is how
         many seconds readers of an older state may take to finish; if they take longer the state is `pending`.
         """
-        if not namespace_prefix:
-            raise InvalidInput("erase(()) would erase everything; close the store and delete the file instead")
-        check(SearchOp(tuple(namespace_prefix)))
+        prefix, keys = erasable(namespace_prefix, keys, "close the store and delete the file")
+        token = uuid4().hex
         with self._connections.writing() as conn:
-            deletes, pieces = erasure.erase(conn, namespace_prefix, keys)
-            lingering = bool(deletes) and erasure.lingering(conn, namespace_prefix)
-            written = writing.write(conn, deletes, None, micros(self._now()), erasing=True)
-            if deletes:
-                schema.set_meta(conn, "erasing", "1")  # until verified, also if this process dies
+            wanted = erasure.erase(conn, prefix, keys)
+            written = writing.write(conn, wanted.deletes, None, micros(self._now()), erasing=True)
+            if wanted.deletes or wanted.blind:
+                schema.mark(conn, token)
         self._advance([], written)
-        self._unverified |= pieces
-        self._rebuild_due |= lingering
-        return self._verify(len(deletes), wait)
+        self._unverified[token] = wanted
+        return self._verify(len(wanted.deletes), wait)
 
     async def aerase(
         self, namespace_prefix: Sequence[str], keys: Sequence[str] | None = None, *, wait: float = 5.0
@@ -339,17 +337,18 @@ class SqliteMemoryStore(MemoryStore):
 
     def erase_with(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int], wait: float = 5.0) -> Erased:
         """See `MemoryStore.erase_with`: the files are searched for the old values of what the puts touch."""
-        pieces: set[bytes] = set()
-        lingering = False
+        token = uuid4().hex
         with self._connections.writing() as conn:
-            schema.set_meta(conn, "erasing", "1")  # until verified, also if this process dies
-            for namespace, keys in _keys_by_namespace(puts).items():
-                deletes, found = erasure.erase(conn, namespace, keys)
-                pieces |= found
-                lingering |= bool(deletes) and erasure.lingering(conn, namespace)
-        self.commit(puts, expect=expect)
-        self._unverified |= pieces
-        self._rebuild_due |= lingering
+            schema.mark(conn, token)
+            wanted = [erasure.erase(conn, *each) for each in _keys_by_namespace(puts).items()]
+        try:
+            self.commit(puts, expect=expect)
+        except BaseException:
+            with self._connections.writing() as conn:
+                schema.unmark(conn, [token])
+            raise
+        pieces = {p for w in wanted for p in w.pieces}
+        self._unverified[token] = Wanted([], pieces, any(w.blind for w in wanted))
         done = self._verify(len(puts), wait)
         return Erased(state=done.state, note=done.reason or f"{done.bytes_searched} bytes searched")
 
@@ -370,16 +369,18 @@ class SqliteMemoryStore(MemoryStore):
 
     def _verify(self, items: int, wait: float) -> Erasure:
         with self._connections.reading() as conn:
-            marked = schema.meta(conn, "erasing") is not None
-        pieces = set(self._unverified)
-        rebuild = self._rebuild_due or (marked and not pieces)
+            marks = schema.marks(conn)
+        own = dict(self._unverified)
+        pieces = {p for w in own.values() for p in w.pieces}
+        # What another store or a dead process was looking for nobody here knows: a rebuild makes up for its search.
+        rebuild = any(w.blind for w in own.values()) or not marks <= own.keys()
         done = erasure.verify(self._connections, pieces, items, wait, rebuild=rebuild)
         if done.state == "done":
-            self._unverified -= pieces
-            self._rebuild_due = False
-            if marked:
+            for token in own:
+                self._unverified.pop(token, None)
+            if marks:
                 with self._connections.writing() as conn:
-                    conn.execute("DELETE FROM memory_meta WHERE key = 'erasing'")
+                    schema.unmark(conn, marks)
         return done
 
     # keeping it

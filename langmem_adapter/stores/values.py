@@ -53,6 +53,22 @@ def check(op: Any) -> None:
         _check_page(op.limit, op.offset)
 
 
+def erasable(prefix: Sequence[str], keys: Sequence[str] | None, instead: str) -> tuple[Namespace, list[str] | None]:
+    """Prefix and keys of an erasure; InvalidInput for none, and for a str, which would be taken letter by letter."""
+    for name, given in (("namespace_prefix", prefix), ("keys", keys)):
+        if isinstance(given, str):
+            raise InvalidInput(f"{name} is a list of str, got the str {given!r:.80}; write [{given!r:.80}]")
+    if not prefix:
+        raise InvalidInput(f"erase(()) would erase everything; {instead} instead")
+    where = tuple(prefix)
+    check(SearchOp(where))
+    if keys is None:
+        return where, None
+    for key in keys:
+        _check_text(key, "a key to erase")
+    return where, list(keys)
+
+
 def check_namespace(namespace: Sequence[str]) -> None:
     """Raise InvalidNamespaceError for a namespace that nothing may be written to."""
     try:

@@ -15,7 +15,7 @@ from langmem_adapter.stores.facets import Deadlines, row_of, stored
 from langmem_adapter.stores.part import Change, Part
 from langmem_adapter.stores.schema import NAMESPACE_SHIFT, number
 from langmem_adapter.stores.tokens import Indexed, index
-from langmem_adapter.stores.values import encode, inside_json, path, strings, telling
+from langmem_adapter.stores.values import encode, path, strings
 from langmem_adapter.stores.vectors import Matrix
 
 WHOLE = ("$",)
@@ -145,7 +145,7 @@ def write(
 ) -> list[Written]:
     """Apply the puts; what changed, by namespace. Namespaces in which nothing changed are left out.
 
-    Unless `erasing`, a namespace is marked when texts go from it: copies of them may stay in the file.
+    Unless `erasing`, a namespace is marked when anything goes from it: copies of it may stay in the file.
     """
     groups: dict[str, list[Prepared]] = {}
     for p in prepared:
@@ -186,13 +186,13 @@ def _write_one(
     return batch
 
 
-_Old = tuple[int, int, int | None, str]
-_COLUMNS = "id, created_at, expires_at, value"
+_Old = tuple[int, int, int | None]
+_COLUMNS = "id, created_at, expires_at"
 _KEYS = 100
 
 
 def _stored(conn: sqlite3.Connection, namespace: int, keys: Sequence[str]) -> dict[str, _Old]:
-    """Id, created_at, expires_at and value of the items there are, by key."""
+    """Id, created_at and expires_at of the items there are, by key."""
     found: dict[str, _Old] = {}
     if len(keys) < 8:
         sql = f"SELECT {_COLUMNS} FROM memory_items WHERE namespace = ? AND key = ?"
@@ -228,7 +228,7 @@ class _Batch:
         self.changes: list[Change] = []
         self.written = Written(namespace, 0, 0, self.changes)
         self.removed = False
-        """Whether texts were overwritten or deleted."""
+        """Whether anything was overwritten or deleted."""
         self.namespace = namespace
         self.seq = seq
         self.latest = latest
@@ -241,8 +241,7 @@ class _Batch:
 
     def add(self, p: Prepared, old: "_Old | None") -> None:
         """Note one put or delete; `old` is what is stored under its key."""
-        if old is not None and not self.removed:
-            self.removed = loses_text(old[3], p.value or "")
+        self.removed |= old is not None
         if p.value is None:
             if old is not None:
                 self._gone.append((old[0],))
@@ -279,14 +278,6 @@ class _Batch:
     def _many(self, sql: str, rows: Sequence[tuple[Any, ...]]) -> None:
         if rows:
             self._conn.executemany(sql, rows)
-
-
-def loses_text(old: str, new: str) -> bool:
-    """Whether a text of the old JSON is not in the new one."""
-    try:
-        return old != new and any(s not in new and inside_json(s) not in new for s in telling(json.loads(old)))
-    except ValueError:
-        return True  # damaged
 
 
 def refresh(conn: sqlite3.Connection, ttls: Mapping[int, float], now: int) -> list[Refreshed]:

@@ -13,7 +13,7 @@ import pytest
 from langgraph.store.base import PutOp
 
 from langmem_adapter.embeddings import HashEmbeddings
-from langmem_adapter.errors import InvalidInput
+from langmem_adapter.errors import Conflict, InvalidInput
 from langmem_adapter.stores.erasure import Scanner
 from langmem_adapter.stores.sqlite import SqliteMemoryStore
 from langmem_adapter.stores.vectors import unit
@@ -93,16 +93,59 @@ def test_earlier_versions_and_plain_deletes_are_erased_with_their_owner(tmp_path
         assert SENTINEL.encode() not in files(tmp_path)
 
 
-def test_only_a_loss_of_text_makes_a_rebuild_necessary(tmp_path: Path) -> None:
+def test_only_what_was_overwritten_or_deleted_makes_a_rebuild_necessary(tmp_path: Path) -> None:
     with SqliteMemoryStore(tmp_path / "memory.db") as store:
-        store.put(OWNER, "k", {"text": "The user eats fish.", "status": "active", "id": "m_0123456789abcdef0123"})
-        store.put(OWNER, "k", {"text": "The user eats fish.", "status": "gone", "id": "m_ffffffffffffffffffff"})
+        store.put(OWNER, "k", {"text": "The user eats fish."})
         store.put(OTHER, "k", {"text": "The user eats meat."})
         store.put(OTHER, "k", {"text": "The user eats nothing."})
         assert store.erase(OWNER).vacuumed is False
         assert store.erase(OTHER).vacuumed is True
         store.put(OTHER, "k", {"text": "The user eats again."})
         assert store.erase(OTHER).vacuumed is False, "the rebuild has cleaned what was lost before it"
+
+
+@pytest.mark.parametrize("first", [{"pin": 4917700001659}, {"w": "Ghent"}, {"a rather long key of a dict": None}, [7]])
+def test_an_earlier_value_too_short_to_be_looked_for_makes_a_rebuild_necessary(tmp_path: Path, first: Any) -> None:
+    with SqliteMemoryStore(tmp_path / "memory.db") as store:
+        text = {"text": "The user has a telephone."}
+        store.put(OWNER, "k", {"v": first, **text})
+        store.put(OWNER, "k", text)
+        assert store.erase(OWNER).vacuumed is True
+
+
+def test_an_erased_value_too_short_to_be_looked_for_makes_a_rebuild_necessary(tmp_path: Path) -> None:
+    with SqliteMemoryStore(tmp_path / "memory.db") as store:
+        store.put(OWNER, "long", {"text": "The user has a telephone."})
+        store.put(OWNER, "short", {"p": 1234})
+        assert store.erase(OWNER).vacuumed is True
+
+
+@pytest.mark.parametrize("how", ["delete", "sweep"])
+@pytest.mark.parametrize("keys", [None, ["never there"]])
+def test_erasing_an_owner_whose_items_went_before_looks_for_no_text_but_rebuilds(
+    tmp_path: Path, how: str, keys: list[str] | None
+) -> None:
+    now = [1_000_000.0]
+    with SqliteMemoryStore(tmp_path / "memory.db", clock=lambda: now[0]) as store:
+        store.put(OWNER, "k", {"text": SENTINEL}, ttl=1)
+        if how == "delete":
+            store.delete(OWNER, "k")
+        else:
+            now[0] += 61
+            assert store.sweep_ttl() == 1
+        found = store.erase(OWNER, keys)
+        assert (found.state, found.items, found.vacuumed) == ("done", 0, True)
+        assert store.erase(OWNER, keys).vacuumed is False
+        assert store.doctor().problems == ()
+
+
+def test_vectors_that_a_reindexing_replaced_make_a_rebuild_necessary(tmp_path: Path) -> None:
+    with SqliteMemoryStore(tmp_path / "memory.db", index=INDEX) as store:
+        store.put(OWNER, "k", {"text": SENTINEL})
+    other: Any = {"dims": 64, "embed": HashEmbeddings(64), "fields": ["text"]}
+    with SqliteMemoryStore(tmp_path / "memory.db", index=other, replace_embedder=True) as store:
+        store.reindex()
+        assert store.erase(OWNER).vacuumed is True
 
 
 def test_what_live_items_say_too_does_not_count_as_left_over(tmp_path: Path) -> None:
@@ -149,6 +192,51 @@ def test_an_erasure_whose_process_died_is_finished_by_rebuilding(tmp_path: Path)
         assert (found.state, found.vacuumed) == ("done", True)
         assert again.doctor().problems == ()
     assert SENTINEL.encode() not in files(tmp_path)
+
+
+def test_another_erasure_does_not_call_a_dead_ones_done(tmp_path: Path) -> None:
+    with SqliteMemoryStore(tmp_path / "memory.db") as store:
+        store.put(OWNER, "k", {"text": SENTINEL})
+        reader = sqlite3.connect(tmp_path / "memory.db", isolation_level=None)
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM memory_items").fetchone()
+        assert store.erase(OWNER, wait=0).state == "pending"
+        reader.close()
+    with SqliteMemoryStore(tmp_path / "memory.db") as again:
+        again.put(OTHER, "k", {"text": "a sentence about somebody else"})
+        found = again.erase(OTHER)
+        assert (found.state, found.vacuumed) == ("done", True)
+        assert again.doctor().problems == ()
+
+
+def test_two_stores_on_one_file_leave_each_others_erasures_alone(tmp_path: Path) -> None:
+    with SqliteMemoryStore(tmp_path / "memory.db") as one, SqliteMemoryStore(tmp_path / "memory.db") as two:
+        one.put(OWNER, "k", {"text": SENTINEL})
+        two.put(OTHER, "k", {"text": "a sentence about somebody else"})
+        reader = sqlite3.connect(tmp_path / "memory.db", isolation_level=None)
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM memory_items").fetchone()
+        assert [one.erase(OWNER, wait=0).state, two.erase(OTHER, wait=0).state] == ["pending", "pending"]
+        reader.close()
+        assert "finish_erasure" in one.doctor().problems[0]
+        assert two.finish_erasure().vacuumed is True, "it does not know what the other looks for"
+        assert one.doctor().problems == two.doctor().problems == ()
+        assert one.finish_erasure().state == "done"
+
+
+def test_an_erasure_that_lost_against_another_writer_leaves_no_mark(sqlite: SqliteMemoryStore) -> None:
+    sqlite.put(OWNER, "k", {"text": SENTINEL})
+    with pytest.raises(Conflict):
+        sqlite.erase_with([PutOp(OWNER, "k", None)], expect={OWNER: 0})
+    assert sqlite.doctor().problems == ()
+    assert sqlite.get(OWNER, "k") is not None
+
+
+@pytest.mark.parametrize(("prefix", "keys"), [("bob", None), (("bob",), "k12"), (("bob",), [12]), (["b", 1], None)])
+def test_an_erasure_of_what_cannot_be_meant_is_refused(sqlite: SqliteMemoryStore, prefix: Any, keys: Any) -> None:
+    sqlite.put(("bob",), "k12", {"text": SENTINEL})
+    with pytest.raises(ValueError):
+        sqlite.erase(prefix, keys)
 
 
 def test_other_connections_keep_their_locks_through_a_search(tmp_path: Path) -> None:
