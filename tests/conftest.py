@@ -52,3 +52,19 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
 def memory(make: Make) -> Memory:
     """A Memory with the offline rules."""
     return make()
+
+
+@pytest.fixture
+def tried(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
+    """Tells at the end of the run what a test tried: rounds, kills, inputs."""
+    return lambda what: record_property("tried", what)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """One line for each test that says what it tried; processes that share the work send it with their reports."""
+    reports = [r for outcome in ("passed", "failed") for r in terminalreporter.getreports(outcome) if r.when == "call"]
+    told = sorted((r.nodeid, value) for r in reports for name, value in r.user_properties if name == "tried")
+    if told:
+        terminalreporter.section("tried")
+    for name, value in told:
+        terminalreporter.write_line(f"{name.removeprefix('tests/')}: {value}")

@@ -1,5 +1,6 @@
 """What several tests need: facts as an extractor would propose them, and a clock that is moved by hand."""
 
+import os
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,6 +13,9 @@ from pydantic import Field
 from langmem_adapter.records import Candidate, Extraction, MemoryRecord, Source, Turn
 
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+
+SOAK = bool(os.environ.get("SOAK"))
+"""Whether the long forms run (`make soak`)."""
 
 
 class Clock:

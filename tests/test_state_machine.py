@@ -1,0 +1,360 @@
+"""Whatever happens to two people's memories, in any order, against a dictionary of what should be believed."""
+
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, ClassVar
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from invariants import whole
+from langchain_core.messages import HumanMessage
+from support import SOAK, Clock
+
+from langmem_adapter.memory import Memory
+from langmem_adapter.records import MemoryRecord
+from langmem_adapter.trust import TRUST
+
+USERS = ("Ann", "ann")
+SOURCES = ("s1", "s2", "s3")
+HOME, EMPLOYER = "home/location", "work/employer"
+SAYING = {HOME: "I live in {}.", EMPLOYER: "I work at {}."}
+WORDING = {HOME: "The user lives in {}.", EMPLOYER: "The user works at {}."}
+HUMAN = ("user_explicit", "user_implicit")
+
+users = st.sampled_from(USERS)
+words = st.integers(0, 4)
+sources = st.sampled_from(SOURCES)
+
+
+def token(user: str, n: int) -> str:
+    """A word that only this user ever says; it can be looked for in a file."""
+    return f"Zq{'ULlu'[USERS.index(user) :: 2]}vexham{'abcdefgh'[n]}"
+
+
+@dataclass
+class Fact:
+    """What the dictionary knows of one record on an exclusive topic."""
+
+    value: str
+    status: str
+    support: list[tuple[str, str]]
+    """Type and name of its sources."""
+    expires: Any = None
+
+
+@dataclass
+class Believed:
+    """One user's part of the dictionary."""
+
+    facts: dict[str, list[Fact]] = field(default_factory=lambda: {HOME: [], EMPLOYER: []})
+    """By topic, in the order in which they were learnt."""
+    forbidden: set[tuple[str, str]] = field(default_factory=set)
+    """Topic and value."""
+    closed: set[str] = field(default_factory=set)
+    """Topics."""
+    paused: bool = False
+
+
+def decide(facts: list[Fact], value: str, kind: str, source: str, now: Any) -> str:
+    """What one more fact on an exclusive topic leads to, done to the list: the rules of docs/architecture.md."""
+    new = Fact(value, "active", [(kind, source)])
+    active = next((f for f in reversed(facts) if f.status == "active" and (f.expires is None or f.expires > now)), None)
+    rivals = [f for f in facts if f.status == "contested"]
+    same = [f for f in rivals if f.value == value]
+    if active is None:
+        for f in same:
+            f.status = "superseded"
+            new.support = f.support + new.support
+        facts.append(new)
+        return "CREATE"
+    if active.value == value:
+        active.support.append((kind, source))
+        if kind in HUMAN:
+            for f in rivals:
+                f.status = "retracted"
+        return "NOOP"
+    mine = [f for f in facts if any(s == source for _, s in f.support)]
+    if kind == "bootstrapped" and mine and mine[-1].status == "superseded" and mine[-1].value == value:
+        return "NOOP"
+    weakest = min((TRUST[k] for k, _ in active.support if k != "tool_output"), default=TRUST["tool_output"])
+    if TRUST[kind] >= weakest or (same and kind in HUMAN):
+        for f in rivals:
+            f.status = "superseded" if f in same else "retracted"
+        active.status = "superseded"
+        new.support = [s for f in same for s in f.support] + new.support
+        facts.append(new)
+        return "UPDATE"
+    if not same:
+        facts.append(Fact(value, "contested", [(kind, source)]))
+        return "CONTEST"
+    return "NOOP"
+
+
+class Memories(RuleBasedStateMachine):
+    """Two users whose ids differ only in case, one file, a clock that is moved by hand."""
+
+    actions: ClassVar[Counter[str]] = Counter()
+    """What was done, over all examples."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.folder = Path(tempfile.mkdtemp())
+        self.opened: list[Memory] = []
+        self.clock = Clock()
+        self.open(self.folder / "m0.db")
+        self.model = {user: Believed() for user in USERS}
+        self.number = 0
+        self.gone: set[str] = set()
+        """Ids of erased records."""
+        self.erased: set[str] = set()
+        """Words that nothing says any more."""
+        self.saved: Any = None
+
+    def open(self, path: Path) -> None:
+        self.path = path
+        self.memory = Memory(path, clock=self.clock)
+        self.opened.append(self.memory)
+
+    def teardown(self) -> None:
+        for memory in getattr(self, "opened", []):
+            memory.close()
+        shutil.rmtree(getattr(self, "folder", "nowhere"), ignore_errors=True)
+
+    # what is said
+
+    @rule(user=users, topic=st.sampled_from([HOME, EMPLOYER]), word=words, source=sources, implied=st.booleans())
+    def say(self, user: str, topic: str, word: int, source: str, implied: bool) -> None:
+        value, kind = token(user, word), "user_implicit" if implied else "user_explicit"
+        self.number += 1
+        said = HumanMessage(SAYING[topic].format(value), id=f"h{self.number}")
+        told: dict[str, Any] = {"user_id": user, "session_id": source, "source_type": kind}
+        actions = [o.action for o in self.memory.add(said, **told)]
+        assert actions == self.expected(user, topic, value, kind, source)
+        before = self.records(user)
+        assert self.memory.add(said, **told) == [] or self.model[user].paused  # delivered again
+        assert self.records(user) == before
+
+    @rule(
+        user=users, word=words, source=sources, kind=st.sampled_from(["bootstrapped", "tool_output", "user_implicit"])
+    )
+    def report(self, user: str, word: int, source: str, kind: Any) -> None:
+        value = token(user, word)
+        op = self.memory.add_fact(
+            WORDING[HOME].format(value), topic=HOME, value=value, user_id=user, source_id=source, source_type=kind
+        )
+        expected = self.expected(user, HOME, value, kind, source)
+        assert [op.action] == (expected or ["NOOP"])
+
+    def expected(self, user: str, topic: str, value: str, kind: str, source: str) -> list[str]:
+        mine = self.model[user]
+        if mine.paused or topic in mine.closed or (topic, value) in mine.forbidden:
+            return []
+        facts = mine.facts[topic]
+        action = decide(facts, value, kind, source, self.clock())
+        self.actions[action] += 1
+        if topic == EMPLOYER:  # it expires a year after it was last confirmed
+            active = [f for f in facts if f.status == "active"]
+            active[-1].expires = self.clock() + timedelta(days=365)
+        self.erased.discard(value)
+        return [action]
+
+    @rule(user=users, word=words)
+    def correct(self, user: str, word: int) -> None:
+        facts = self.model[user].facts[HOME]
+        home = self.memory.get_all(user_id=user, topic=HOME)
+        if not home:
+            return
+        value = token(user, word)
+        op = self.memory.update(home[0].memory_id, user_id=user, content=WORDING[HOME].format(value))
+        [active] = [f for f in facts if f.status == "active"]
+        if active.value == value:
+            assert op.action == "NOOP"
+            return
+        assert op.action == "UPDATE"
+        active.status = "superseded"
+        same = [f for f in facts if f.status == "contested" and f.value == value]
+        for f in facts:
+            if f.status == "contested":
+                f.status = "superseded" if f in same else "retracted"
+        facts.append(Fact(value, "active", [*(s for f in same for s in f.support), ("user_explicit", "correction")]))
+        self.erased.discard(value)
+
+    # what is taken back
+
+    @rule(user=users, source=sources)
+    def revoke(self, user: str, source: str) -> None:
+        before = self.records(user)
+        receipt = self.memory.forget_source(source, user_id=user)
+        assert receipt.state == "done"
+        self.look(user, before)
+        assert not any(s.source_id == source for r in self.records(user) for s in r.sources)
+
+    @rule(user=users, which=st.integers(0, 9), previous=st.sampled_from(["stay", "restore"]))
+    def erase(self, user: str, which: int, previous: Any) -> None:
+        before = self.records(user)
+        if before:
+            one = before[which % len(before)]
+            self.memory.delete(one.memory_id, user_id=user, previous=previous)
+            self.look(user, before)
+            assert self.memory.get(one.memory_id, user_id=user) is None
+
+    @rule(user=users)
+    def erase_all(self, user: str) -> None:
+        before = self.records(user)
+        self.memory.delete_all(user_id=user)
+        self.look(user, before)
+        assert self.records(user) == []
+
+    def look(self, user: str, before: list[MemoryRecord]) -> None:
+        """Take from the store what is left after an erasure; remember what must not come back."""
+        left = self.records(user)
+        self.gone |= {r.memory_id for r in before} - {r.memory_id for r in left}
+        gone = {r.value for r in before} - {r.value for r in left}
+        self.actions["erased"] += len(before) - len(left)
+        self.erased |= {v for v in gone if v}
+        for topic in (HOME, EMPLOYER):
+            self.model[user].facts[topic] = [
+                Fact(r.value, r.status, [(s.source_type, s.source_id) for s in r.sources if s.role == "support"],
+                     r.expires_at) for r in left if r.topic == topic
+            ]  # fmt: skip
+
+    # what the user wants
+
+    @rule(user=users, on=st.booleans())
+    def pause(self, user: str, on: bool) -> None:
+        (self.memory.pause if on else self.memory.resume)(user)
+        self.model[user].paused = on
+
+    @rule(user=users, which=st.integers(0, 9))
+    def forbid(self, user: str, which: int) -> None:
+        before = self.records(user)
+        if before:
+            one = before[which % len(before)]
+            self.memory.forbid(user_id=user, memory_id=one.memory_id)
+            self.model[user].forbidden.add((one.topic, one.value))
+            self.look(user, before)
+
+    @rule(user=users, topic=st.sampled_from([HOME, EMPLOYER]))
+    def forbid_topic(self, user: str, topic: str) -> None:
+        before = self.records(user)
+        self.memory.forbid(user_id=user, topic=topic)
+        self.model[user].closed.add(topic)
+        self.look(user, before)
+        assert [r for r in self.records(user) if r.topic == topic] == []
+
+    @rule(user=users)
+    def allow(self, user: str) -> None:
+        self.memory.allow(user_id=user)
+        self.model[user].closed, self.model[user].forbidden = set(), set()
+
+    # what happens to the process and the file
+
+    @rule(days=st.sampled_from([0, 1, 40, 200]))
+    def time_passes(self, days: int) -> None:
+        self.clock.forward(days=days)
+
+    @rule()
+    def reopen(self) -> None:
+        self.memory.close()
+        self.open(self.path)
+
+    @rule()
+    def crash(self) -> None:
+        """The process is gone, its files are as they were: the log was not moved into the file."""
+        self.number += 1
+        path = self.folder / f"m{self.number}.db"
+        for end in ("", "-wal"):
+            if Path(f"{self.path}{end}").exists():
+                shutil.copy(f"{self.path}{end}", f"{path}{end}")
+        self.memory.close()
+        self.path.unlink()
+        self.open(path)
+
+    @rule()
+    def back_up(self) -> None:
+        self.number += 1
+        path = self.folder / f"saved{self.number}"
+        self.memory.store.backup(path)  # type: ignore[attr-defined]
+        self.saved = (path, _copied(self.model), set(self.gone), set(self.erased))
+
+    @precondition(lambda self: self.saved is not None)
+    @rule()
+    def restore(self) -> None:
+        """What was erased since the backup is back: the receipt says that backups are out of reach."""
+        saved, model, gone, erased = self.saved
+        self.model, self.gone, self.erased = _copied(model), set(gone), set(erased)
+        self.memory.close()
+        self.path.unlink()
+        self.number += 1
+        shutil.copy(saved, self.folder / f"m{self.number}.db")
+        self.open(self.folder / f"m{self.number}.db")
+
+    # what always holds
+
+    def records(self, user: str) -> list[MemoryRecord]:
+        return self.memory.get_all(user_id=user, status="all")
+
+    @invariant()
+    def all_is_as_the_dictionary_says(self) -> None:
+        now = self.clock()
+        for user in USERS:
+            records = whole(self.memory, user)
+            other = token(USERS[1 - USERS.index(user)], 0)[:-1]
+            assert not any(other in r.content for r in records), "the other user's words"
+            assert not self.gone & {r.memory_id for r in records}, "an erased id is back"
+            for topic, facts in self.model[user].facts.items():
+                for status in ("active", "contested"):
+                    found = sorted(r.value for r in records if (r.topic, r.status) == (topic, status))
+                    assert found == sorted(f.value for f in facts if f.status == status)
+            alive = {r.memory_id for r in records if r.is_active(now)}
+            searched = [h.record for q in ("", f"lives in {token(user, 1)}") for h in self.memory.search(
+                q, user_id=user, k=100)]  # fmt: skip
+            assert {r.memory_id for r in searched} == (set() if self.model[user].paused else alive)
+            assert {r.memory_id for r in self.memory.get_all(user_id=user)} == alive
+            self.actions["expired"] += sum(r.status == "active" for r in records) - len(alive)
+        self.actions["steps"] += 1
+
+    @invariant()
+    def no_erased_byte_is_in_the_files(self) -> None:
+        files = [p for p in (self.path, Path(f"{self.path}-wal")) if p.exists()]
+        data = b"".join(p.read_bytes() for p in files).lower()
+        assert [word for word in self.erased if word.lower().encode() in data] == []
+
+
+def _copied(model: dict[str, Believed]) -> dict[str, Believed]:
+    return {
+        user: Believed(
+            {t: [Fact(f.value, f.status, list(f.support), f.expires) for f in facts] for t, facts in b.facts.items()},
+            set(b.forbidden), set(b.closed), b.paused,
+        )
+        for user, b in model.items()
+    }  # fmt: skip
+
+
+def test_any_order_of_events_leaves_what_the_dictionary_says(tried: Callable[[str], None]) -> None:
+    Memories.actions.clear()
+    run_state_machine_as_test(
+        Memories,
+        settings=settings(
+            max_examples=int(__import__("os").environ.get("MX", 40)),
+            stateful_step_count=50 if SOAK else 20,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            print_blob=True,
+        ),
+    )
+    assert min(Memories.actions[a] for a in ("CREATE", "UPDATE", "NOOP", "CONTEST", "erased", "expired")) > 0
+    tried(str(dict(Memories.actions)))
