@@ -51,13 +51,19 @@ CHANGES: dict[str, Callable[[Memory], object]] = {
 ERASES = ("forbid", "delete", "forget a source", "delete all")
 
 
+def _watch(memory: Memory, trace: Callable[[str], object] | None) -> None:
+    """Call `trace` before each statement of the connection that writes."""
+    with memory.store._connections.alone() as conn:  # type: ignore[attr-defined]
+        conn.set_trace_callback(trace)
+
+
 def count(path: Path, change: str) -> list[str]:
     """The statements by which the change is made, in order."""
     told: list[str] = []
     with Memory(path) as memory:
-        memory.store._connections._writer.set_trace_callback(told.append)  # type: ignore[attr-defined]
+        _watch(memory, told.append)
         CHANGES[change](memory)
-        memory.store._connections._writer.set_trace_callback(None)  # type: ignore[attr-defined]
+        _watch(memory, None)
     return [" ".join(t.split())[:40] for t in told]
 
 
@@ -70,7 +76,7 @@ def die_before(path: Path, change: str, number: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     memory = Memory(path)
-    memory.store._connections._writer.set_trace_callback(trace)  # type: ignore[attr-defined]
+    _watch(memory, trace)
     CHANGES[change](memory)
     os.kill(os.getpid(), signal.SIGKILL)
 
