@@ -10,7 +10,7 @@ help:
 	@echo "make demo   run the travel concierge (ARGS=\"--model openai:gpt-4o-mini\" for a real model)"
 	@echo "make test   run the tests"
 	@echo "make check  ruff, mypy --strict and the tests: what CI runs"
-	@echo "make soak   the long forms of the kill -9 tests (about half an hour)"
+	@echo "make soak   the long forms of the fault tests, and the mutations (about two hours)"
 	@echo "make bench  our store and a turn against LangGraph's stores, Chroma and langmem"
 
 # Reinstalled only when pyproject.toml changed.
@@ -34,10 +34,10 @@ types: $(STAMP)
 
 check: lint types test
 
-# SqliteStore loads an extension, which not every build of Python can.
 soak: $(STAMP)
-	@SOAK=1 $(BIN)/python -m pytest tests/checkpoint/test_many.py tests/test_killed.py -k kill
+	@SOAK=1 $(BIN)/python -m pytest tests/faults tests/test_state_machine.py tests/test_killed.py tests/checkpoint/test_many.py
 
+# SqliteStore loads an extension, which not every build of Python can.
 bench: $(STAMP)
 	@$(BIN)/python -c 'import sqlite3; sqlite3.Connection.enable_load_extension' 2>/dev/null \
 		|| $(BIN)/pip install --quiet --disable-pip-version-check pysqlite3-binary

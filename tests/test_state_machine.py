@@ -349,7 +349,7 @@ def test_any_order_of_events_leaves_what_the_dictionary_says(tried: Callable[[st
     run_state_machine_as_test(
         Memories,
         settings=settings(
-            max_examples=int(__import__("os").environ.get("MX", 40)),
+            max_examples=2_000 if SOAK else 40,
             stateful_step_count=50 if SOAK else 20,
             deadline=None,
             suppress_health_check=list(HealthCheck),
