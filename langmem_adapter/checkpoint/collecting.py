@@ -169,9 +169,9 @@ def copy(conn: sqlite3.Connection, source: str, target: str, tools: Tools) -> No
     if threads.find(conn, target, "") is not None:
         raise InvalidInput(f"thread {target!r} exists; a copy never overwrites, delete it first or name a new one")
     new = conn.execute(
-        "INSERT INTO ckpt_threads (thread, family, epoch, next_seq, next_loose, died) "
-        "SELECT ?, family, 1, next_seq, next_loose, ? FROM ckpt_threads WHERE id = ?",
-        (target, threads.died_at(conn, target, tools.hashes), thread.id),
+        "INSERT INTO ckpt_threads (thread, family, epoch, next_seq, next_loose, died, death) "
+        "SELECT ?, family, 1, next_seq, next_loose, ?, ? FROM ckpt_threads WHERE id = ?",
+        (target, *threads.died_at(conn, target, tools.hashes), thread.id),
     ).lastrowid
     assert new is not None
     for space, ns in conn.execute("SELECT id, ns FROM ckpt_spaces WHERE thread = ?", (thread.id,)).fetchall():

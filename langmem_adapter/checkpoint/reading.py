@@ -9,9 +9,10 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple, DeltaChannelHistory, PendingWrite
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
-from langmem_adapter.checkpoint import values
+from langmem_adapter.checkpoint import threads, values
 from langmem_adapter.checkpoint.configs import Where
 from langmem_adapter.checkpoint.elements import Tools
+from langmem_adapter.checkpoint.lives import Lives
 from langmem_adapter.checkpoint.messages import Mould
 from langmem_adapter.checkpoint.schema import SHIFT
 from langmem_adapter.errors import StoreCorrupt
@@ -33,14 +34,23 @@ class Key(NamedTuple):
     checkpoint: str
 
 
-def get_tuple(connections: Connections, config: RunnableConfig, tools: Tools) -> CheckpointTuple | None:
+def get_tuple(connections: Connections, config: RunnableConfig, tools: Tools, lives: Lives) -> CheckpointTuple | None:
     """The checkpoint that the config names, or the latest of its namespace; None if there is none."""
     where = Where.of(config)
     with connections.reading() as conn:
-        found = space_of(conn, where.thread_id, where.ns)
-        if found is None:
-            return None
-        return Loading(conn, found[0], tools).checkpoint(where, found[1])
+        deaths, thread, space = conn.execute(_BEGIN, (threads.DEATHS, where.thread_id, where.ns)).fetchone()
+        lives.deaths = deaths = max(lives.deaths, int(deaths or 0))
+        found = None if space is None else Loading(conn, thread, tools).checkpoint(where, space)
+    lives.note(where._replace(checkpoint=None), deaths)
+    if found is not None:
+        lives.note(where._replace(checkpoint=found.checkpoint["id"]), deaths)
+    return found
+
+
+_BEGIN = (
+    "SELECT (SELECT value FROM ckpt_meta WHERE key = ?), t.id, s.id FROM (SELECT 1) "
+    "LEFT JOIN ckpt_threads t ON t.thread = ? LEFT JOIN ckpt_spaces s ON s.thread = t.id AND s.ns = ?"
+)
 
 
 def space_of(conn: sqlite3.Connection, thread_id: str, ns: str) -> tuple[int, int] | None:

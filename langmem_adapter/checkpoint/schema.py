@@ -1,6 +1,7 @@
 """The checkpointer's tables. Their names carry a prefix, so that they can live in the file of a memory store.
 
-ckpt_meta         key, value: schema, salt, proof of the encryption key, whether an erasure is unfinished
+ckpt_meta         key, value: schema, salt, proof of the encryption key, whether an erasure is unfinished, how many
+                  threads were deleted
 ckpt_threads      one row per thread. `family` is shared by a thread and its copies; `epoch` grows whenever
                   elements were removed or replaced and, with the two counters, validates caches of the rest
 ckpt_spaces       one row per checkpoint namespace of a thread; the next three tables name it by number
@@ -88,6 +89,11 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             PRIMARY KEY (thread, hash)
         ) WITHOUT ROWID""",
         "CREATE TABLE ckpt_dead (thread BLOB PRIMARY KEY, died TEXT NOT NULL, at INTEGER NOT NULL) WITHOUT ROWID",
+    ),
+    (
+        # Deletions of threads are numbered (ckpt_meta: deaths). The number of the last one of this id; 0: not known.
+        "ALTER TABLE ckpt_dead ADD COLUMN death INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE ckpt_threads ADD COLUMN death INTEGER NOT NULL DEFAULT 0",
     ),
 )
 

@@ -9,7 +9,6 @@ A thread grows by what is new: a message that stands in a hundred checkpoints is
 import contextlib
 import copy
 import functools
-import secrets
 import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -28,11 +27,12 @@ from langgraph.checkpoint.base import (
     DeltaChannelHistory,
 )
 
-from langmem_adapter.checkpoint import collecting, erasure, reading, retention, schema, sealing
+from langmem_adapter.checkpoint import collecting, erasure, reading, retention, schema, sealing, threads
 from langmem_adapter.checkpoint.allowlist import names, state_types
 from langmem_adapter.checkpoint.codec import Codec
 from langmem_adapter.checkpoint.configs import id_list, thread_name
 from langmem_adapter.checkpoint.elements import Tools
+from langmem_adapter.checkpoint.lives import Lives
 from langmem_adapter.checkpoint.retention import Maintained, Policy
 from langmem_adapter.checkpoint.serializer import StrictSerializer
 from langmem_adapter.checkpoint.writing import Writer
@@ -76,27 +76,28 @@ class SqliteCheckpointer(BaseCheckpointSaver[str]):
         self._readers = Workers(READERS, f"checkpoint-read {self.name}")
         self._writers = Workers(1, f"checkpoint-write {self.name}")
         try:
-            salt = self._open(key)
+            salt, deaths = self._open(key)
         except BaseException:
             self.close()
             raise
         self._tools = Tools(codec, sealing.sealing_for(key, salt), sealing.Hashes(key, salt))
-        self._writer = Writer(self._connections)
+        self._writer = Writer(self._connections, Lives(deaths))
         super().__init__(serde=StrictSerializer(codec, self._tools.sealing))
         self._finalizer = weakref.finalize(self._writer, _shut, self._connections, self._readers, self._writers)
 
-    def _open(self, key: bytes | None) -> bytes:
-        """Bring the schema up to date and compare the key; returns the file's salt."""
+    def _open(self, key: bytes | None) -> tuple[bytes, int]:
+        """Bring the schema up to date and compare the key; returns the file's salt and its count of deletions."""
         with self._connections.alone() as conn:
             schema.migrate(conn, self.name)
             salt = bytes.fromhex(schema.meta(conn, "salt") or "")
             proof = schema.meta(conn, "key")
+            deaths = int(schema.meta(conn, threads.DEATHS) or 0)
         if proof is None:
             with self._connections.writing() as conn:
                 proof = schema.meta(conn, "key") or sealing.proof_of(key, salt)
                 schema.set_meta(conn, "key", proof)
         sealing.verify(proof, key, salt, self.name)
-        return salt
+        return salt, deaths
 
     @property
     def name(self) -> str:
@@ -107,11 +108,11 @@ class SqliteCheckpointer(BaseCheckpointSaver[str]):
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """The checkpoint that the config names, or the latest of its thread and namespace; None if there is none."""
-        return reading.get_tuple(self._connections, config, self._tools)
+        return reading.get_tuple(self._connections, config, self._tools, self._writer.lives)
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Async twin of `get_tuple`."""
-        return await self._read(reading.get_tuple, self._connections, config, self._tools)
+        return await self._read(reading.get_tuple, self._connections, config, self._tools, self._writer.lives)
 
     def list(
         self,
@@ -312,14 +313,8 @@ class SqliteCheckpointer(BaseCheckpointSaver[str]):
     # LangGraph's other hooks
 
     def get_next_version(self, current: str | None, channel: None) -> str:
-        """A version that sorts after `current`. Its random end, which no seed reaches, keeps those of two forks apart."""
-        if current is None:
-            number = 0
-        elif isinstance(current, str):
-            number = int(current.split(".")[0], 10 if len(current.split(".")[0]) > 8 else 16)
-        else:
-            number = int(current)
-        return f"{number + 1:08x}.{secrets.randbits(40):010x}"
+        """A version that sorts after `current`, and that no fork and no other run has."""
+        return self._writer.lives.next_version(current)
 
     def with_allowlist(self, extra_allowlist: Collection[tuple[str, ...]]) -> "SqliteCheckpointer":
         """This checkpointer, on the same connections, allowing these types too."""

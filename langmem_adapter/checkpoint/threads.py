@@ -2,13 +2,18 @@
 
 import sqlite3
 import time
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from langgraph.checkpoint.base.id import uuid6
 
+from langmem_adapter.checkpoint import schema
+from langmem_adapter.checkpoint.configs import Where
 from langmem_adapter.checkpoint.errors import ThreadDeleted
+from langmem_adapter.checkpoint.lives import Lives, born
 from langmem_adapter.checkpoint.sealing import Hashes
 
+DEATHS = "deaths"
 _HIGHEST_CLOCK = 0x3FFF
 
 
@@ -20,13 +25,14 @@ class Thread(NamedTuple):
     next_seq: int
     next_loose: int
     died: str | None
+    death: int
     space: int
 
 
 def find(conn: sqlite3.Connection, thread_id: str, ns: str) -> Thread | None:
     """The thread of this id; None if there is none."""
     row = conn.execute(
-        "SELECT t.id, t.epoch, t.next_seq, t.next_loose, t.died, coalesce(s.id, 0) FROM ckpt_threads t "
+        "SELECT t.id, t.epoch, t.next_seq, t.next_loose, t.died, t.death, coalesce(s.id, 0) FROM ckpt_threads t "
         "LEFT JOIN ckpt_spaces s ON s.thread = t.id AND s.ns = ? WHERE t.thread = ?",
         (ns, thread_id),
     ).fetchone()
@@ -37,8 +43,8 @@ def enter(conn: sqlite3.Connection, thread_id: str, ns: str, hashes: Hashes) -> 
     """The thread with its namespace, both created if they are new."""
     thread = find(conn, thread_id, ns)
     if thread is None:
-        died = died_at(conn, thread_id, hashes)
-        done = conn.execute("INSERT INTO ckpt_threads (thread, family, died) VALUES (?, 0, ?)", (thread_id, died))
+        row = (thread_id, *died_at(conn, thread_id, hashes))
+        done = conn.execute("INSERT INTO ckpt_threads (thread, family, died, death) VALUES (?, 0, ?, ?)", row)
         conn.execute("UPDATE ckpt_threads SET family = id WHERE id = ?", (done.lastrowid,))
         thread = find(conn, thread_id, ns)
         assert thread is not None
@@ -48,16 +54,18 @@ def enter(conn: sqlite3.Connection, thread_id: str, ns: str, hashes: Hashes) -> 
     return thread
 
 
-def died_at(conn: sqlite3.Connection, thread_id: str, hashes: Hashes) -> str | None:
-    """When a thread of this id was last deleted, as a checkpoint id."""
-    row = conn.execute("SELECT died FROM ckpt_dead WHERE thread = ?", (_address(hashes, thread_id),)).fetchone()
-    return None if row is None else str(row[0])
+def died_at(conn: sqlite3.Connection, thread_id: str, hashes: Hashes) -> tuple[str | None, int]:
+    """When a thread of this id was last deleted, as a checkpoint id, and the number of that deletion."""
+    row = conn.execute("SELECT died, death FROM ckpt_dead WHERE thread = ?", (_address(hashes, thread_id),)).fetchone()
+    return (None, 0) if row is None else (str(row[0]), int(row[1]))
 
 
 def bury(conn: sqlite3.Connection, thread_id: str, hashes: Hashes) -> None:
     """Remember, by a hash, that the thread was deleted now."""
-    row = (_address(hashes, thread_id), moment(), int(time.time()))
-    conn.execute("INSERT OR REPLACE INTO ckpt_dead VALUES (?, ?, ?)", row)
+    death = int(schema.meta(conn, DEATHS) or 0) + 1
+    schema.set_meta(conn, DEATHS, str(death))
+    row = (_address(hashes, thread_id), moment(), int(time.time()), death)
+    conn.execute("INSERT OR REPLACE INTO ckpt_dead VALUES (?, ?, ?, ?)", row)
 
 
 def moment() -> str:
@@ -73,21 +81,39 @@ def is_later(checkpoint: str, mark: str | None) -> bool:
 
 
 def admit(
-    conn: sqlite3.Connection, thread: Thread, thread_id: str, checkpoint: str, parent: str | None, parents: Any
+    conn: sqlite3.Connection, thread: Thread, made: Where, parent: str | None, parents: Any, versions: Any, lives: Lives
 ) -> None:
     """ThreadDeleted if this checkpoint belongs to a run from before the thread was deleted.
 
-    It does if it continues a checkpoint that is gone, if it was made before, or if it belongs to a subgraph whose
-    caller's checkpoint was made before. A new run on the same id is welcome.
+    `made` is its place, `parents` are the checkpoints of the graphs that called its own, `versions` those of its
+    channels. A new run on the same id is welcome.
     """
     if thread.died is None:
         return
-    mark = thread.died
-    late = _made_before(checkpoint, mark) if parent is None else not _has(conn, thread.space, parent)
+    late = not (parent and _has(conn, thread.space, parent)) and _is_old(thread, made, parent, versions)
     for ns, caller in parents.items() if isinstance(parents, dict) else ():
-        late = late or (_made_before(str(caller), mark) and not _stored(conn, thread.id, ns, caller))
+        late = late or (
+            not _stored(conn, thread.id, ns, caller) and _calls_from_before(thread, made._replace(ns=ns), caller, lives)
+        )
     if late:
-        raise deleted(thread_id)
+        raise deleted(made.thread_id)
+
+
+def _is_old(thread: Thread, made: Where, parent: str | None, versions: Iterable[Any]) -> bool:
+    """Of a checkpoint whose parent, if it has one, is not there: deleted, or only pruned."""
+    life = born(versions)
+    if life is not None:
+        return life < thread.death
+    return parent is not None or _made_before(str(made.checkpoint), str(thread.died))
+
+
+def _calls_from_before(thread: Thread, graph: Where, caller: str, lives: Lives) -> bool:
+    """Of a checkpoint that called a subgraph and is not there: deleted, or not there yet."""
+    call = graph._replace(checkpoint=caller)
+    if lives.knows(call):
+        return lives.is_from_before(call, thread.death)
+    run = graph._replace(checkpoint=None)
+    return lives.is_from_before(run, thread.death) or _made_before(caller, str(thread.died))
 
 
 def deleted(thread_id: str) -> ThreadDeleted:
@@ -114,7 +140,8 @@ def _stored(conn: sqlite3.Connection, thread: int, ns: str, checkpoint: str) -> 
 
 
 def _made_before(checkpoint: str, mark: str) -> bool:
-    return len(checkpoint) == 36 and checkpoint[14] == "6" and checkpoint <= mark
+    """Whether the time in an id is before a moment. Where the clock was set back since, nothing is."""
+    return len(checkpoint) == 36 and checkpoint[14] == "6" and checkpoint <= mark < moment()
 
 
 def _address(hashes: Hashes, thread_id: str) -> bytes:

@@ -2,6 +2,7 @@
 
 import sqlite3
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -13,22 +14,26 @@ from langgraph.checkpoint.base import get_checkpoint_metadata as full_metadata
 from langmem_adapter.checkpoint import threads, values
 from langmem_adapter.checkpoint.configs import Where
 from langmem_adapter.checkpoint.elements import Cache, Placing, Tools
+from langmem_adapter.checkpoint.errors import ThreadDeleted
+from langmem_adapter.checkpoint.lives import REFUSED, Lives
 from langmem_adapter.checkpoint.messages import Drafter
 from langmem_adapter.checkpoint.sealing import Hashes
 from langmem_adapter.checkpoint.threads import Thread
 from langmem_adapter.stores.connections import Connections
 from langmem_adapter.stores.workers import Ticket
 
-PATIENCE = 0.5
-"""Seconds that the writes of an unknown checkpoint of a thread that was once deleted wait for that checkpoint."""
+_HELD = 1_000
+"""Checkpoints whose writes may be held in memory until they come."""
 
 
 class Writer:
     """Writes to one file."""
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: Connections, lives: Lives) -> None:
         self._connections = connections
+        self.lives = lives
         self.cache = Cache()
+        self._held: OrderedDict[Where, list[_Writes]] = OrderedDict()
 
     def put(
         self,
@@ -41,10 +46,11 @@ class Writer:
     ) -> RunnableConfig:
         """Store a checkpoint and return its config."""
         where = Where.of(config)
+        made = where._replace(checkpoint=checkpoint["id"])
         packed = _pack(checkpoint, full_metadata(config, metadata), new_versions, tools)
         with self._placing() as done, self._connections.writing(ticket) as conn:
             thread = threads.enter(conn, where.thread_id, where.ns, tools.hashes)
-            threads.admit(conn, thread, where.thread_id, checkpoint["id"], where.checkpoint, metadata.get("parents"))
+            self._admit(conn, thread, made, where.checkpoint, metadata.get("parents"), packed.versions.values())
             placing = done(Placing(conn, thread, self.cache.of(conn, thread), tools, checkpoint["id"]))
             conn.executemany(
                 "INSERT OR REPLACE INTO ckpt_channels VALUES (?, ?, ?, ?, ?)",
@@ -62,8 +68,21 @@ class Writer:
                     tools.sealing.seal(packed.body),
                 ),
             )
+            for writes in self._held.pop(made, ()):
+                _insert_writes(conn, thread, made, writes, placing, tools)
             placing.finish()
+        self.lives.note(made, max(self.lives.deaths, thread.death))
         return where.config(checkpoint["id"])
+
+    def _admit(
+        self, conn: sqlite3.Connection, thread: Thread, made: Where, parent: str | None, parents: Any, versions: Any
+    ) -> None:
+        try:
+            threads.admit(conn, thread, made, parent, parents, versions, self.lives)
+        except ThreadDeleted:
+            self._held.pop(made, None)
+            self.lives.note(made, REFUSED)
+            raise
 
     @contextmanager
     def _placing(self) -> Iterator[Callable[[Placing], Placing]]:
@@ -96,44 +115,58 @@ class Writer:
             (WRITES_IDX_MAP.get(channel, i), channel, values.prepare(value, tools.codec, drafter))
             for i, (channel, value) in enumerate(writes)
         ]
-        give_up = time.monotonic() + PATIENCE
-        while not self._try_writes(where, prepared, task_id, task_path, tools, ticket):
-            if time.monotonic() > give_up:
-                raise threads.deleted(where.thread_id)
-            time.sleep(0.01)
-
-    def _try_writes(
-        self,
-        where: Where,
-        prepared: list[tuple[int, str, values.Prepared]],
-        task_id: str,
-        task_path: str,
-        tools: Tools,
-        ticket: Ticket | None,
-    ) -> bool:
-        """False if the thread was once deleted and the checkpoint is not there (yet)."""
-        checkpoint = where.required()
-        # Not sealed while it may be tried again: a ticket is for one commit.
-        with self._placing() as done, self._connections.writing() as conn:
+        given = _Writes(prepared, task_id, task_path)
+        made = where._replace(checkpoint=where.required())
+        with self._placing() as done, self._connections.writing(ticket) as conn:
             thread = threads.find(conn, where.thread_id, where.ns)
-            died = threads.died_at(conn, where.thread_id, tools.hashes) if thread is None else thread.died
-            if died is not None and (thread is None or not threads.has_checkpoint(conn, thread, checkpoint)):
-                return False
+            if self._is_early(conn, thread, made, tools):
+                self._hold(made, given)
+                return
             thread = threads.enter(conn, where.thread_id, where.ns, tools.hashes)
-            placing = done(Placing(conn, thread, self.cache.of(conn, thread), tools, checkpoint))
-            taken = {} if all(i < 0 for i, _, _ in prepared) else _taken(conn, thread.space, checkpoint, task_id)
-            rows = []
-            for i, channel, value in prepared:
-                if i >= 0 and i in taken:
-                    continue
-                kind, data = value(placing)
-                sealed = tools.sealing.seal(data)
-                rows.append((thread.space, checkpoint, task_id, i, task_path, channel, kind, sealed))
-            conn.executemany("INSERT OR REPLACE INTO ckpt_writes VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+            placing = done(Placing(conn, thread, self.cache.of(conn, thread), tools, str(made.checkpoint)))
+            _insert_writes(conn, thread, made, given, placing, tools)
             placing.finish()
-            if ticket is not None:
-                ticket.seal()
-        return True
+
+    def _is_early(self, conn: sqlite3.Connection, thread: Thread | None, made: Where, tools: Tools) -> bool:
+        """Whether writes must wait for their checkpoint, because only that tells if a deleted thread is meant.
+
+        ThreadDeleted if it is known to be. LangGraph stores checkpoints one after the other, but writes at once.
+        """
+        died, death = threads.died_at(conn, made.thread_id, tools.hashes) if thread is None else thread[4:6]
+        if died is None or (thread is not None and threads.has_checkpoint(conn, thread, str(made.checkpoint))):
+            return False
+        if self.lives.is_from_before(made, death):
+            raise threads.deleted(made.thread_id)
+        return not self.lives.knows(made)
+
+    def _hold(self, made: Where, given: "_Writes") -> None:
+        """Keep writes until their checkpoint comes. Without it they are worth nothing, so nothing is lost with them."""
+        self._held.setdefault(made, []).append(given)
+        if len(self._held) > _HELD:
+            self._held.popitem(last=False)
+
+
+class _Writes(NamedTuple):
+    """What a task wrote: (index, channel, value) of each."""
+
+    values: list[tuple[int, str, values.Prepared]]
+    task_id: str
+    task_path: str
+
+
+def _insert_writes(
+    conn: sqlite3.Connection, thread: Thread, made: Where, given: _Writes, placing: Placing, tools: Tools
+) -> None:
+    some_stay = any(i >= 0 for i, _, _ in given.values)
+    taken = _taken(conn, thread.space, str(made.checkpoint), given.task_id) if some_stay else set()
+    rows = []
+    for i, channel, value in given.values:
+        if i >= 0 and i in taken:
+            continue
+        kind, data = value(placing)
+        sealed = tools.sealing.seal(data)
+        rows.append((thread.space, made.checkpoint, given.task_id, i, given.task_path, channel, kind, sealed))
+    conn.executemany("INSERT OR REPLACE INTO ckpt_writes VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
 
 class _Packed(NamedTuple):
