@@ -31,6 +31,14 @@ from langmem_adapter.consolidation.judge import ModelJudge
 from langmem_adapter.consolidation.step import KeepTurns, Rules, consolidate, reader_of
 from langmem_adapter.embeddings import HashEmbeddings
 from langmem_adapter.errors import InvalidInput, MemoryNotFound, StoreError
+from langmem_adapter.exchange import moving
+from langmem_adapter.exchange.archive import Export, unpack
+from langmem_adapter.exchange.files import lines_of
+from langmem_adapter.exchange.items import import_items
+from langmem_adapter.exchange.lines import import_lines
+from langmem_adapter.exchange.mem0 import import_mem0
+from langmem_adapter.exchange.moving import Progress
+from langmem_adapter.exchange.report import Imported
 from langmem_adapter.extraction.model import ModelExtractor
 from langmem_adapter.extraction.origin import coerce
 from langmem_adapter.extraction.rules import RuleExtractor
@@ -246,12 +254,15 @@ class Memory:
         valid_to: datetime | str | None = None,
         expires_at: datetime | str | None = None,
         entities: Sequence[str] = (),
+        purpose: str | None = None,
+        legal_basis: str | None = None,
     ) -> Operation:
         """Put in one fact from a system of record, or by an administrator; it passes the trust gate like any other.
 
         `source_id` says where it comes from, and is what `forget_source` is given; it must be named.
 
-        While the user has paused, or if the fact is one never to be remembered, the operation is a NOOP that says so.
+        While the user has paused, or if the fact is one never to be remembered or on a topic without consent, the
+        operation is a NOOP that says so. `purpose` and `legal_basis` are kept with it (default: the topic's).
 
         The only way to write `scope="app"` (no `user_id`), read by all users. `value` is what the (topic, slot)
         holds, by which equal facts are recognised (default: the content). UnknownTopic for a topic not registered.
@@ -286,7 +297,11 @@ class Memory:
             valid_to=arguments.moment(valid_to, "valid_to"),
             expires_at=arguments.moment(expires_at, "expires_at"),
             entities=tuple(entities),
+            purpose=purpose,
+            legal_basis=legal_basis,
         )
+        if not self._rules.topics.consents(topic):
+            return Operation(action="NOOP", memory_id=None, content=text, reason="no_consent")
         turn = Turn(
             turn_id=turn_id,
             user_id=user_id,
@@ -637,6 +652,124 @@ class Memory:
         """Whether the user has paused, is under a legal hold, and what is not to be remembered."""
         return await consent.settings_of(io, Reader(user_id, app_name))
 
+    # ---------------------------------------------------------------- taking it along
+
+    async def _export(self, io: IO, *, user_id: str, app_name: str = "default") -> Export:
+        """Everything that is stored under the user's name: `save(path)` writes it as JSON Lines, a manifest first.
+
+        Facts of every scope and status with their history, turns (queued ones too), summaries, receipts and settings,
+        as of one moment. Not in it: what belongs to the application, and the checkpointer's threads.
+        """
+        return await moving.export(io, Reader(user_id, app_name), self._rules.clock())
+
+    async def _import_(
+        self,
+        io: IO,
+        source: Export | str | os.PathLike[str] | Iterable[str],
+        *,
+        user_id: str | None = None,
+        app_name: str | None = None,
+        progress: Progress | None = None,
+        dry_run: bool = False,
+    ) -> Imported:
+        """Restore an export (its file, its lines, or itself) as it was: ids, order, times, links, history.
+
+        `user_id`, `app_name`: whose it becomes (default: whose it was). All in one commit; doing it twice changes
+        nothing. InvalidInput, and nothing written, if it is damaged, from a newer version, on a topic without consent,
+        or if the user has other data here. `progress(done, total)`.
+        """
+        manifest, items = unpack(source.lines if isinstance(source, Export) else await lines_of(io, source))
+        target = Reader(manifest.user_id if user_id is None else user_id, app_name or manifest.app_name)
+        rules = self._rules
+        return await moving.restore(io, manifest, items, target, rules.topics, rules.clock(), progress, dry_run)
+
+    async def _import_mem0(
+        self,
+        io: IO,
+        memories: Any,
+        *,
+        history: str | os.PathLike[str] | None = None,
+        user_id: str | None = None,
+        app_name: str = "default",
+        progress: Progress | None = None,
+        dry_run: bool = False,
+    ) -> Imported:
+        """Take over what mem0's `get_all` returned, or the JSON file it is in; each memory goes to its own user.
+
+        `history`: mem0's history database, for earlier texts. `user_id`: the owner of memories that name none; those
+        of others are then left out. All are read and checked first (InvalidInput); then each is consolidated as
+        `user_implicit`, so one that is interrupted can be done again. The report says what was left out, and why.
+        """
+        return await import_mem0(
+            io,
+            memories,
+            history,
+            user_id=user_id,
+            app_name=app_name,
+            rules=self._rules,
+            progress=progress,
+            dry_run=dry_run,
+        )
+
+    async def _import_items(
+        self,
+        io: IO,
+        store: BaseStore,
+        namespace: tuple[str, ...],
+        *,
+        user_id: str,
+        source_id: str | None = None,
+        source_type: SourceType = "user_implicit",
+        app_name: str = "default",
+        progress: Progress | None = None,
+        dry_run: bool = False,
+    ) -> Imported:
+        """Take over the items below a namespace of a LangGraph store as facts about the user; see `import_mem0`.
+
+        An item's text is langmem's `{"kind": …, "content": {"content": …}}`, or its field `content`, `memory`, `data`
+        or `text`. `source_id`: what `forget_source` is given (default: the namespace, joined by "/").
+        """
+        return await import_items(
+            io,
+            store,
+            namespace,
+            user_id=user_id,
+            source_id=source_id,
+            source_type=source_type,
+            app_name=app_name,
+            rules=self._rules,
+            progress=progress,
+            dry_run=dry_run,
+        )
+
+    async def _import_lines(
+        self,
+        io: IO,
+        source: str | os.PathLike[str] | Iterable[str],
+        *,
+        user_id: str,
+        source_id: str,
+        source_type: SourceType = "user_implicit",
+        app_name: str = "default",
+        progress: Progress | None = None,
+        dry_run: bool = False,
+    ) -> Imported:
+        """Take over plain text, one fact a line (a file's name, or the lines), as facts about the user.
+
+        `source_id`: what `forget_source` is given. See `import_mem0`.
+        """
+        return await import_lines(
+            io,
+            source,
+            user_id=user_id,
+            source_id=source_id,
+            source_type=source_type,
+            app_name=app_name,
+            rules=self._rules,
+            progress=progress,
+            dry_run=dry_run,
+        )
+
     # ---------------------------------------------------------------- around a turn (nodes, middleware, your own loop)
 
     async def _recall(
@@ -787,6 +920,11 @@ class Memory:
     forbid, aforbid = _twins(_forbid)
     allow, aallow = _twins(_allow)
     settings, asettings = _twins(_settings)
+    export, aexport = _twins(_export)
+    import_, aimport_ = _twins(_import_)
+    import_mem0, aimport_mem0 = _twins(_import_mem0)
+    import_items, aimport_items = _twins(_import_items)
+    import_lines, aimport_lines = _twins(_import_lines)
     recall, arecall = _twins(_recall)
     recall_block, arecall_block = _twins(_recall_block)
     remember, aremember = _twins(_remember)

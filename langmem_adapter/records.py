@@ -107,6 +107,9 @@ class MemoryRecord(Frozen):
     status: Status = "active"
     needs_regeneration: bool = False
     entities: tuple[str, ...] = ()
+    purpose: str | None = None
+    """What it may be used for, as its topic said, or its source, when it was learnt."""
+    legal_basis: str | None = None
     history: tuple[HistoryEntry, ...] = ()
     metadata: dict[str, Any] = Field(default_factory=dict)
 
@@ -147,6 +150,9 @@ class Candidate(Frozen):
     valid_to: Utc | None = None
     expires_at: Utc | None = None
     entities: tuple[str, ...] = ()
+    purpose: str | None = None
+    """None: the topic's; `legal_basis` likewise."""
+    legal_basis: str | None = None
 
 
 class Judgement(Frozen):

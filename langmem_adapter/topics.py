@@ -14,7 +14,8 @@ class Topic(Frozen):
     """A `/` path and its rules.
 
     `exclusive`: True — a user has one value ("diet"); "by slot" — one value per slot ("likes": one opinion per
-    dish); False — facts stand side by side.
+    dish); False — facts stand side by side. `purpose` and `legal_basis` are noted on every fact learnt under it.
+    `consent=False`: nothing on the topic, or below it, is written.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Topic(Frozen):
     sensitive: bool = False
     purpose: str | None = None
     legal_basis: str | None = None
+    consent: bool = True
 
 
 def _t(
@@ -75,6 +77,7 @@ class Topics:
         self._by_name: Mapping[str, Topic] = {t.name: t for t in topics}
         if "general" not in self._by_name:
             raise InvalidInput("topics must include 'general': it takes what fits nowhere else")
+        self._refused = tuple(t.name for t in self if not t.consent)
 
     def __contains__(self, name: object) -> bool:
         return name in self._by_name
@@ -92,6 +95,10 @@ class Topics:
                 f"topic {name!r} is not registered; use one of {known}, or pass Memory(topics=[*DEFAULT_TOPICS, "
                 f"Topic(name={name!r})])"
             ) from None
+
+    def consents(self, name: str) -> bool:
+        """Whether facts on the topic may be written: False for one with `consent=False`, and for what lies below."""
+        return not any(name == refused or name.startswith(f"{refused}/") for refused in self._refused)
 
     def slot_of(self, name: str, slot: str, value: str) -> str:
         """The slot a fact is judged on: one constant per exclusive topic, else the given one, else its value."""

@@ -23,7 +23,7 @@ LAYERS = [
     {"stores"},
     {"extraction", "consolidation", "retrieval", "injection", "checkpoint"},
     {"receipts"},
-    {"auditing", "forgetting", "learning", "migrate", "sessions"},
+    {"auditing", "exchange", "forgetting", "learning", "migrate", "sessions"},
     {"memory"},
     {"langgraph"},
     {"middleware"},

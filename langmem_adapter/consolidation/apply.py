@@ -98,6 +98,8 @@ class Change:
             expires_at=self.expiry(candidate, topic),
             supersedes=tuple(r.memory_id for r in [*replaced, *decision.absorbed]),
             entities=candidate.entities,
+            purpose=candidate.purpose or topic.purpose,
+            legal_basis=candidate.legal_basis or topic.legal_basis,
             history=(entry,),
             **fields,
         )

@@ -75,6 +75,8 @@ def _candidate(record: MemoryRecord, content: str, turn: Turn) -> Candidate:
         excerpt=content,
         message_id=turn.turn_id,
         importance=record.importance,
+        purpose=record.purpose,
+        legal_basis=record.legal_basis,
     )
 
 

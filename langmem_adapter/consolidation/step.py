@@ -88,7 +88,8 @@ async def _once(io: IO, turn: Turn, rules: Rules, asked: _Asked) -> list[Operati
     settings = settings_in(said)
     if settings.paused:  # a queued turn stays queued
         return []
-    turn = turn.change(candidates=tuple(c for c in turn.candidates if not settings.forbids(c)))
+    allowed = tuple(c for c in turn.candidates if rules.topics.consents(c.topic) and not settings.forbids(c))
+    turn = turn.change(candidates=allowed)
     if stored is not None and _learnt(Turn.model_validate(stored.value), turn):
         return []
     if stored is None and turn.seq:  # it was queued, and erased while it was extracted: nothing may come back
