@@ -43,7 +43,8 @@ def _equals(key: str, operand: Any) -> Condition:
     if not _storable(operand):
         return "false", []  # no stored value can be equal
     if isinstance(operand, str) and key in _PROMOTED:
-        return f"i.{key} = %s", [operand]
+        # Indexed are their beginnings.
+        return f"(left(i.{key}, 100) = left(%s, 100) AND i.{key} = %s)", [operand, operand]
     at, path = _at(key)
     if operand is None:
         return f"({at} IS NULL OR json_typeof({at}) = 'null')", [*path, *path]

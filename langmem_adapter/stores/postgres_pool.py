@@ -9,6 +9,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 import psycopg
@@ -30,6 +31,7 @@ SETTLE_SECONDS = 5.0
 
 _AGAIN = ("40001", "40P01")  # serialization failure, deadlock: nothing happened, and it may go well next time
 _ATTEMPTS = 5
+_PAUSE = 0.1
 _HOUR = 3_600 * 1_000_000
 
 # Unless the connection string says otherwise: no call hangs for minutes on a host that does not answer.
@@ -46,7 +48,7 @@ class NotCommitted(StoreError):
 class Pool(Protocol):
     """What is needed of a `psycopg_pool.ConnectionPool`."""
 
-    def getconn(self) -> Connection: ...
+    def getconn(self, timeout: float | None = None) -> Connection: ...
 
     def putconn(self, conn: Connection) -> None: ...
 
@@ -82,6 +84,8 @@ class Connections:
         self._closed = False
         self.divided = False
         """Whether the tables are partitioned."""
+        self.reclaim: Callable[[], bool] = lambda: False
+        """Gives back the connections that are kept beyond their time; whether any is kept still."""
         self.name = _name_of(source)
         self._start()
 
@@ -95,6 +99,7 @@ class Connections:
         self._lock = threading.Lock()
         self._room = threading.Semaphore(self._size)
         self._idle: list[Connection] = []
+        self._changed: set[Connection] = set()
 
     # one connection
 
@@ -103,8 +108,11 @@ class Connections:
         self._check()
         if not isinstance(self._source, str):
             return self._configured(self._from_pool(self._source)), True
-        if not self._room.acquire(timeout=WAIT_SECONDS):
-            raise StoreError(f"all {self._size} connections to {self.name} were busy for {WAIT_SECONDS:.0f} s")
+        give_up = time.monotonic() + WAIT_SECONDS
+        while not self._room.acquire(timeout=_PAUSE):
+            self.reclaim()
+            if time.monotonic() >= give_up:
+                raise StoreError(f"all {self._size} connections to {self.name} were busy for {WAIT_SECONDS:.0f} s")
         try:
             with self._lock:
                 if self._idle:
@@ -117,7 +125,11 @@ class Connections:
             raise
 
     def _from_pool(self, pool: Pool) -> Connection:
+        give_up = time.monotonic() + WAIT_SECONDS
         try:
+            while self.reclaim() and time.monotonic() < give_up:
+                with suppress(psycopg.OperationalError):  # none was free yet
+                    return pool.getconn(_PAUSE)
             return pool.getconn()
         except psycopg.Error as e:
             raise typed(e, self.name) from e
@@ -125,6 +137,8 @@ class Connections:
     def _configured(self, conn: Connection) -> Connection:
         if not conn.autocommit and not conn.closed:
             conn.autocommit = True
+            with self._lock:
+                self._changed.add(conn)
         return conn
 
     def give(self, conn: Connection) -> None:
@@ -135,6 +149,11 @@ class Connections:
             except psycopg.Error:
                 conn.close()
         if not isinstance(self._source, str):
+            with self._lock:
+                changed = conn in self._changed
+                self._changed.discard(conn)
+            if changed and not conn.closed:
+                conn.autocommit = False
             self._source.putconn(conn)
             return
         with self._lock:

@@ -88,6 +88,11 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE TABLE {s}.uncleared (id bigint PRIMARY KEY DEFAULT nextval('{s}.ids'), part text NOT NULL, "
         "deleted_by bigint NOT NULL DEFAULT pg_current_xact_id()::text::bigint)",
     ),
+    (
+        # An index entry has 2,700 bytes at most, and another agent's topic may be any text.
+        "DROP INDEX {s}.items_topic",
+        "CREATE INDEX items_topic ON {s}.items (owner, namespace, left(topic, 100), left(status, 100))",
+    ),
 )
 
 
@@ -107,9 +112,9 @@ class Schema(NamedTuple):
 
 def run(conn: Connection, sql: str, params: Any = None) -> list[tuple[Any, ...]]:
     """Rows of a statement, fetched in binary form; [] if it gives none."""
-    # Not `conn.execute`: a pool that was passed in may make its rows dicts.
+    # A pool that was passed in may make its rows dicts, and prepare all it runs; several statements cannot be.
     cursor = psycopg.Cursor(conn, row_factory=tuple_row)
-    cursor.execute(sql.encode(), params, binary=params is not None)
+    cursor.execute(sql.encode(), params, prepare=None if params is not None else False, binary=params is not None)
     return cursor.fetchall() if cursor.description is not None else []
 
 

@@ -58,6 +58,7 @@ class Turns:
         self._losers: OrderedDict[tuple[Who, str], None] = OrderedDict()
         self._open: dict[Who, Turn] = {}
         self._pid = os.getpid()
+        connections.reclaim = self.end_overdue
 
     def lost(self, caller: Who, owners: Iterable[str]) -> None:
         """Note a conflict."""
@@ -120,17 +121,24 @@ class Turns:
         if self._pid != os.getpid():
             self._forget_parents()
             return None
-        now = time.monotonic()
         with self._lock:
             mine = self._open.pop(caller, None)
-            over = [w for w, turn in self._open.items() if turn.ends < now]
-            ended = [self._open.pop(w) for w in over]
-        if mine is not None and (paths is None or not mine.paths.issuperset(paths) or mine.ends < now):
-            ended.append(mine)
+        self.end_overdue()
+        if mine is not None and (paths is None or not mine.paths.issuperset(paths) or mine.ends < time.monotonic()):
+            self.end(mine)
             mine = None
-        for turn in ended:
-            self.end(turn)
         return mine
+
+    def end_overdue(self) -> bool:
+        """End all turns that are over; whether any is open still."""
+        if not self._open or self._pid != os.getpid():
+            return False
+        now = time.monotonic()
+        with self._lock:
+            over = [self._open.pop(w) for w, turn in list(self._open.items()) if turn.ends < now]
+        for turn in over:
+            self.end(turn)
+        return bool(self._open)
 
     def _forget_parents(self) -> None:
         # Ending a parent's turn here would end it there.

@@ -1,5 +1,6 @@
 """Setting up, guarding, partitioning, migrating, importing, erasing, and what the database can hold."""
 
+import random
 import re
 import subprocess
 import sys
@@ -299,6 +300,18 @@ def test_filters_compare_like_with_like(
     postgres.put(N, "a", {"n": 1, "s": "a", "l": [1], "d": {"x": [1], "y": 1}, "topic": "t", "status": "5"})
     postgres.put(N, "b", {"n": 10, "s": "B", "status": 5})
     assert sorted(i.key for i in postgres.search(N, filter=filter)) == found
+
+
+@pytest.mark.parametrize("partitions", [None, 4])
+def test_a_topic_or_status_may_be_a_long_text(open_store, partitions: int | None) -> None:
+    store = open_store(partitions=partitions)
+    long = "".join(random.Random(1).choices("abcdefghijklmnopqrstuvwxyz0123456789 ", k=3_000))
+    for n, text in enumerate((long, "ключ" * 150, "short")):
+        store.put(N, str(n), {"topic": text, "status": text})
+        for field in ("topic", "status"):
+            assert [i.key for i in store.search(N, filter={field: text})] == [str(n)]
+            assert str(n) not in [i.key for i in store.search(N, filter={field: {"$ne": text}})]
+    assert len(store.search(N, filter={"topic": {"$ne": "x"}})) == 3
 
 
 def test_an_operator_that_cannot_be_compared_is_refused(postgres: PostgresMemoryStore) -> None:
