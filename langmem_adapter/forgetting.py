@@ -16,6 +16,7 @@ from langmem_adapter.ports import IO, retried
 from langmem_adapter.receipts import Threads, carry_out, complete, new_receipt_id
 from langmem_adapter.records import Candidate, Extraction, HistoryEntry, MemoryRecord, Operation, Place, Receipt, Turn
 from langmem_adapter.retrieval import items_under
+from langmem_adapter.text import negated
 from langmem_adapter.text import slot as normal
 
 Extract = Callable[[IO, Turn], Awaitable[Extraction]]
@@ -242,7 +243,8 @@ async def _delete_once(io: IO, reader: Reader, ids: tuple[str, ...], previous: P
         erased |= {ns: gone} if gone else {}
         left -= {r.memory_id for r in gone}
         sessions |= {s.source_id for r in gone for s in r.sources}
-        remaining |= {(ns, r.topic, r.slot) for i, r in known.items() if i not in {g.memory_id for g in gone}}
+        going = {g.memory_id for g in gone}
+        remaining |= {held for i, r in known.items() if i not in going for held in _held(ns, r)}
     if left:
         raise MemoryNotFound(f"no memory {sorted(left)[0]!r} for user {reader.user_id!r}; nothing was deleted")
     turns = await _deleted_from(io, reader, erased, remaining, previous, rules, versions)
@@ -264,11 +266,21 @@ async def _delete_once(io: IO, reader: Reader, ids: tuple[str, ...], previous: P
 
 
 def _with_twins(named: Sequence[MemoryRecord], known: Mapping[str, MemoryRecord]) -> list[MemoryRecord]:
-    """The named records and the challengers they were made of: those say the same and were never believed."""
-    twins = [
-        known[i] for r in named for i in r.supersedes if i in known and known[i].invalidated_at == known[i].created_at
-    ]
-    return list({r.memory_id: r for r in [*named, *twins]}.values())
+    """The named records and those that they took in: challengers they were made of, and records that said the same."""
+    found = {r.memory_id: r for r in named}
+    left = list(named)
+    while left:
+        record = left.pop()
+        for other in (known[i] for i in record.supersedes if i in known and i not in found):
+            if other.invalidated_at == other.created_at or _says(other, record):
+                found[other.memory_id] = other
+                left.append(other)
+    return list(found.values())
+
+
+def _says(one: MemoryRecord, other: MemoryRecord) -> bool:
+    same = (one.subject, one.topic, normal(one.value)) == (other.subject, other.topic, normal(other.value))
+    return same and negated(one.content) == negated(other.content)
 
 
 def _check_previous(gone: Sequence[MemoryRecord], previous: Previous) -> None:
@@ -281,7 +293,11 @@ def _check_previous(gone: Sequence[MemoryRecord], previous: Previous) -> None:
 
 
 _Held = tuple[Namespace, str, str]
-"""The namespace, topic and slot of a record that is left."""
+"""The namespace, the topic, and the slot or the value of a record that is left."""
+
+
+def _held(ns: Namespace, record: MemoryRecord) -> list[_Held]:
+    return [(ns, record.topic, record.slot), (ns, record.topic, normal(record.value))]
 
 
 async def _deleted_from(
@@ -339,14 +355,25 @@ def _scrubbed(
             keep = not touched and (facts, candidate.topic) not in topics
         elif operation.memory_id in gone or candidate.kind == GHOST:
             slot = _slot(candidate, rules)
-            keep = (facts, candidate.topic, slot) in remaining
-            if candidate.kind != GHOST:
-                left[at] = _ghost(candidate, slot, gone[operation.memory_id]), operation.change(content="")
+            named = candidate.replaces is not None and (facts, candidate.topic, normal(candidate.replaces)) in remaining
+            keep = named or (facts, candidate.topic, slot) in remaining
+            ghost = candidate.change(
+                kind=GHOST,
+                content=candidate.content if candidate.kind == GHOST else gone[operation.memory_id],
+                slot=slot,
+                replaces=candidate.replaces if named else None,
+                excerpt="",
+                entities=(),
+            )
+            # A value is kept as long as somebody else's record holds it: it is not this one's secret.
+            if (facts, candidate.topic, normal(candidate.value)) not in remaining:
+                ghost = ghost.change(value=ghost.content)
+            left[at] = ghost, operation.change(content="")
         else:
             keep = True
         if keep:
             kept.append(at)
-    if len(kept) == len(turn.operations) and not touched:
+    if len(kept) == len(turn.operations) and not touched and all(left[at][0] == turn.candidates[at] for at in kept):
         return turn
     bare = _only(turn, kept).change(messages=tuple(m.change(text="") for m in turn.messages))
     pairs = [left[at] for at in kept]
@@ -356,10 +383,6 @@ def _scrubbed(
 def _slot(candidate: Candidate, rules: Rules) -> str:
     known = candidate.topic in rules.topics
     return rules.topics.slot_of(candidate.topic, candidate.slot, candidate.value) if known else candidate.slot
-
-
-def _ghost(candidate: Candidate, slot: str, words: str) -> Candidate:
-    return candidate.change(content=words, slot=slot, value=words, replaces=None, excerpt="", entities=(), kind=GHOST)
 
 
 def _deletion(gone: Sequence[MemoryRecord], reader: Reader, previous: Previous, place: int, rules: Rules) -> Turn:

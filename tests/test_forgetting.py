@@ -139,6 +139,32 @@ class TestDelete:
         assert contents(memory, "all") == ["The user is tall."]
         assert memory.delete(filter={"topic": "diet"}, user_id="u") == 0
 
+    def test_its_words_are_not_quoted_by_what_replaced_it(self, make):
+        memory = make(extractor=Scripted(DIET))
+        say(memory, "veg", "fish")
+        [veg] = [r for r in memory.get_all(user_id="u", status="all") if r.status == "superseded"]
+        memory.delete(veg.memory_id, user_id="u")
+        [fish] = memory.get_all(user_id="u", status="all")
+        assert [(s.role, s.source_id, s.excerpt) for s in fish.sources] == [
+            ("lineage", "veg", ""),
+            ("support", "fish", "fish"),
+        ]
+
+    @pytest.mark.parametrize("previous", ["stay", "restore"])
+    def test_earlier_records_of_the_same_fact_go_with_it(self, make, previous):
+        script = {
+            "vim": [fact("The user uses Vim.", "preference/tool", "vim")],
+            "helix": [fact("The user uses Helix.", "preference/tool", "helix")],
+            "from vim": [fact("The user uses Helix.", "preference/tool", "helix", replaces="vim")],
+        }
+        memory = make(extractor=Scripted(script))
+        say(memory, "vim", "helix", "from vim")  # the last takes in the second
+        [helix] = [r for r in memory.get_all(user_id="u") if "Helix" in r.content]
+        memory.delete(helix.memory_id, user_id="u", previous=previous)
+        [vim] = memory.get_all(user_id="u", status="all")
+        assert (vim.content, vim.superseded_by) == ("The user uses Vim.", None)
+        assert vim.status == ("active" if previous == "restore" else "superseded")
+
     @pytest.mark.parametrize("arguments", [{}, {"filter": {}}, {"memory_ids": "m_1", "filter": {"topic": "diet"}}])
     def test_it_must_be_said_which(self, memory, arguments):
         with pytest.raises(InvalidInput, match="either memory_ids or a filter"):

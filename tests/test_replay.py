@@ -15,9 +15,10 @@ from langmem_adapter.records import Candidate, MemoryRecord
 
 SLOTS: dict[str, tuple[str, list[str]]] = {
     "diet": ("diet", ["vegetarian", "vegan", "fish", "meat"]),
-    "home": ("home/location", ["Rome", "Bonn", "Oslo"]),
+    "home": ("home/location", ["Rome", "Bonn", "Bonn, Germany"]),
     "tea": ("preference/likes", ["like", "dislike"]),
     "note": ("general", ["tall", "busy"]),
+    "editor": ("preference/tool", ["vim", "helix", "emacs"]),
 }
 SOURCES = ["a", "b", "c", "d"]
 KINDS = ["user_explicit", "user_explicit", "user_implicit", "bootstrapped", "tool_output"]
@@ -34,26 +35,38 @@ class Event:
     source: str = ""
     kind: str = "user_explicit"
     previous: str = "stay"
+    replaces: str | None = None
+    also: "Event | None" = None
+    """What was said in the same breath."""
+
+    def candidates(self) -> list[Candidate]:
+        return [self.candidate(), *(self.also.candidates() if self.also else [])]
 
     def candidate(self) -> Candidate:
         topic, _ = SLOTS[self.slot]
-        slot = self.slot if topic == "preference/likes" else ""
+        slot = {"preference/likes": self.slot, "preference/tool": self.value}.get(topic, "")
         intent: Any = "retract" if self.what == "end" else "assert"
         content = f"The user's {self.slot} is {self.value}."
-        return fact(content, topic, self.value, slot=slot, intent=intent, source_type=self.kind)
+        return fact(content, topic, self.value, slot=slot, intent=intent, source_type=self.kind, replaces=self.replaces)
 
 
 def history(seed: int) -> list[Event]:
     rng = random.Random(seed)
     slots = rng.sample(list(SLOTS), 2)
+
+    def event(n: int, what: str, kind: str, source: str, also: Event | None = None) -> Event:
+        slot = rng.choice([s for s in slots if also is None or s != also.slot])
+        values = SLOTS[slot][1]
+        other = rng.choice(values) if slot == "editor" and what == "say" and rng.random() < 0.4 else None
+        value = rng.choice([v for v in values if v != other])
+        return Event(what, n, slot, value, source, kind, rng.choice(["stay", "restore"]), other, also)
+
     events = []
     for n in range(rng.randint(4, 12)):
-        slot = rng.choice(slots)
         what = rng.choices(["say", "end", "correct", "delete"], [8, 1, 1, 1])[0]
-        value = rng.choice(SLOTS[slot][1])
-        kind = rng.choice(KINDS)
-        previous = rng.choice(["stay", "restore"])
-        events.append(Event(what, n, slot, value, rng.choice(SOURCES), kind, previous))
+        kind, source = rng.choice(KINDS), rng.choice(SOURCES)
+        also = event(n, "say", kind, source) if what == "say" and rng.random() < 0.25 else None
+        events.append(event(n, what, kind, source, also))
     return events
 
 
@@ -69,6 +82,7 @@ class Told:
     did: dict[int, frozenset[str]] = field(default_factory=dict)
     said: dict[str | None, str] = field(default_factory=dict)
     """Message id of a correction → a name that is the same in another store."""
+    corrected_slots: dict[int, str] = field(default_factory=dict)
 
     def rests_on(self, record: MemoryRecord) -> frozenset[str]:
         support = [s for s in record.sources if s.role == "support"]
@@ -76,23 +90,22 @@ class Told:
 
     def correct(self, event: Event, record: MemoryRecord | None) -> None:
         """Correct the record, or, where there is none, what a person would find in its place."""
-        content = event.candidate().content
-        topic, _ = SLOTS[event.slot]
+        wanted = event.candidate()
         if record is None or record.status not in ("active", "contested"):
-            if topic != "general":
-                slot = event.slot if topic == "preference/likes" else ""
-                held = [r for r in self.memory.get_all(user_id="u", topic=topic) if r.slot == slot]
+            # On the slot that the record had: a correction does not move a fact.
+            slot = self.corrected_slots.get(event.number, wanted.slot) if wanted.topic != "general" else wanted.value
+            record = None
+            if wanted.topic != "general":
+                held = [r for r in self.memory.get_all(user_id="u", topic=wanted.topic) if r.slot == slot]
                 record = held[0] if held else None
-            else:
-                record = None
-        if record is None:
-            slot = event.slot if topic == "preference/likes" else ""
-            op = self.memory.add_fact(
-                content, user_id="u", topic=topic, slot=slot, value=event.value, source_type="user_explicit",
-                source_id="correction",
-            )  # fmt: skip
-        else:
-            op = self.memory.update(record.memory_id, user_id="u", content=content)
+            if record is None:
+                op = self.memory.add_fact(
+                    wanted.content, user_id="u", topic=wanted.topic, slot=slot, value=wanted.value,
+                    source_type="user_explicit", source_id="correction",
+                )  # fmt: skip
+        if record is not None:
+            self.corrected_slots[event.number] = record.slot
+            op = self.memory.update(record.memory_id, user_id="u", content=wanted.content)
         made = self.memory.get(op.memory_id or "", user_id="u")
         assert made is not None
         self.said[[s for s in made.sources if s.source_id == "correction"][-1].message_id] = f"c{event.number}"
@@ -101,8 +114,9 @@ class Told:
 def play(events: Sequence[Event], like: Told | None = None) -> Told:
     """A new store after these events. What a person did is done as in `like`: to the record of the same messages."""
     clock = Clock()
-    script = {f"{e.number}": [e.candidate()] for e in events}
+    script = {f"{e.number}": e.candidates() for e in events}
     told = Told(Memory(InMemoryStore(), extractor=Scripted(script), clock=clock))
+    told.corrected_slots = dict(like.corrected_slots) if like is not None else {}
     memory = told.memory
     for event in events:
         clock.forward(minutes=1)

@@ -305,6 +305,7 @@ def _correct(turn: Turn, candidate: Candidate, played: _Played, rules: Rules, ch
     if record is not None and record.status in ("active", "contested"):
         links = (*record.supersedes, record.superseded_by, record.contests, *record.contested_by)
         linked = {i: played.known[i] for i in links if i in played.known}
+        candidate = candidate.change(slot=record.slot)
         return corrected(decided(record, candidate, linked), candidate, turn, rules, change)
     # What was corrected never was; the person's word stands all the same, on whatever is there.
     if rules.topics.get(candidate.topic).exclusive is False:

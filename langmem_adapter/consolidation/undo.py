@@ -3,7 +3,7 @@
 Used when a message is edited and when a source is forgotten; what "goes" means is the caller's choice.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from langmem_adapter.consolidation.apply import Change, succession, supports
@@ -68,18 +68,32 @@ def unlink(
     going = {r.memory_id: r for r in gone}
     view = {i: r for i, r in known.items() if i not in going}
     freed: list[str] = []
-    for record in sorted(going.values(), key=lambda r: -r.seq):  # newest first: chains collapse from their end
-        for i, other in list(view.items()):
-            if other.superseded_by == record.memory_id and record.status == "active":
+    for i, other in list(view.items()):
+        last = _last(other, going)
+        if last is not None:
+            view[i] = other.change(superseded_by=last.superseded_by)
+            if last.status == "active":
                 freed.append(i)
-            view[i] = _relinked(other, record)
+    for record in sorted(going.values(), key=lambda r: -r.seq):  # newest first: chains collapse from their end
+        view |= {i: _relinked(other, record) for i, other in view.items()}
     if restore:
         for i in sorted(freed, key=lambda i: -view[i].seq):
             if view[i].superseded_by is None:
                 view[i] = _revived(view[i], view, change)
     for record in going.values():
         _succeed(view, record, change)
+    left = {s.change(role="lineage") for r in view.values() for s in supports(r)}
+    words = {s.change(role="lineage") for r in going.values() for s in supports(r)} - left
+    for i, record in view.items():
+        view[i] = _unquoted(record, words)
     return {i: r for i, r in view.items() if known.get(i) is not r}
+
+
+def _unquoted(record: MemoryRecord, gone: Collection[Source]) -> MemoryRecord:
+    """The record without the words that it quotes of records that are gone: its lineage still says who had spoken."""
+    if not any(s in gone and s.excerpt for s in record.sources):
+        return record
+    return record.change(sources=tuple(s.change(excerpt="") if s in gone else s for s in record.sources))
 
 
 def _revived(record: MemoryRecord, view: dict[str, MemoryRecord], change: Change) -> MemoryRecord:
@@ -112,9 +126,15 @@ def _relinked(other: MemoryRecord, gone: MemoryRecord) -> MemoryRecord:
         at = out.supersedes.index(gone.memory_id)
         links = (*out.supersedes[:at], *gone.supersedes, *out.supersedes[at + 1 :])
         out = out.change(supersedes=tuple(dict.fromkeys(links)))
-    if out.superseded_by == gone.memory_id:
-        out = out.change(superseded_by=gone.superseded_by)
     return out
+
+
+def _last(record: MemoryRecord, going: Mapping[str, MemoryRecord]) -> MemoryRecord | None:
+    """The last of the records that go with which its line of successors begins; None if it begins with none."""
+    last = None
+    while record.superseded_by is not None and record.superseded_by in going:
+        record = last = going[record.superseded_by]
+    return last
 
 
 def _succeed(view: dict[str, MemoryRecord], gone: MemoryRecord, change: Change) -> None:
