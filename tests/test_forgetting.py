@@ -155,10 +155,10 @@ class TestDelete:
         script = {
             "vim": [fact("The user uses Vim.", "preference/tool", "vim")],
             "helix": [fact("The user uses Helix.", "preference/tool", "helix")],
-            "from vim": [fact("The user uses Helix.", "preference/tool", "helix", replaces="vim")],
+            "Helix for Vim": [fact("The user uses Helix.", "preference/tool", "helix", replaces="vim")],
         }
         memory = make(extractor=Scripted(script))
-        say(memory, "vim", "helix", "from vim")  # the last takes in the second
+        say(memory, "vim", "helix", "Helix for Vim")  # the last takes in the second
         [helix] = [r for r in memory.get_all(user_id="u") if "Helix" in r.content]
         memory.delete(helix.memory_id, user_id="u", previous=previous)
         [vim] = memory.get_all(user_id="u", status="all")
