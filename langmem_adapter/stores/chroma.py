@@ -3,7 +3,6 @@
 import time
 import weakref
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from types import TracebackType
@@ -23,8 +22,8 @@ from langmem_adapter.stores.chroma_keeping import ChromaCheckup
 from langmem_adapter.stores.chroma_places import OWN_COLLECTIONS
 from langmem_adapter.stores.embedder import Embedder
 from langmem_adapter.stores.erasure import Erasure
-from langmem_adapter.stores.plan import Plan, commit_plan, plan, read_index, read_plan
-from langmem_adapter.stores.sweeper import Sweeper
+from langmem_adapter.stores.plan import Plan, check_ttl, commit_plan, plan, read_index, read_plan
+from langmem_adapter.stores.sweeper import Sweeper, Sweeping
 from langmem_adapter.stores.values import erasable
 from langmem_adapter.stores.vectors import Matrix
 from langmem_adapter.stores.workers import Ticket, Workers, settled
@@ -34,7 +33,6 @@ CACHE_BYTES = 256 * 1024 * 1024
 READERS = 4
 """Threads for async reads and embedding; writes have one of their own, so that they never keep a read waiting."""
 
-SWEEP_MINUTES = 5.0
 CLOSE_SECONDS = 30.0
 
 
@@ -74,6 +72,7 @@ class ChromaMemoryStore(MemoryStore):
         self.index_config = index
         self.ttl_config = ttl
         self.mode = mode
+        check_ttl(ttl)
         self._embedder, self._fields = read_index(index)
         self._sweeper: Sweeper | None = None
         self._opened = False
@@ -213,14 +212,14 @@ class ChromaMemoryStore(MemoryStore):
         """`sweep_ttl` without blocking the event loop."""
         return await self._writers.run(self.sweep_ttl)
 
-    def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> "Future[None]":
+    def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> Sweeping:
         """Sweep in the background until the returned future is cancelled, `stop_ttl_sweeper` or `close`.
 
         The interval defaults to `ttl["sweep_interval_minutes"]`, else 5 minutes. A running sweeper is kept.
+        May be awaited, as in LangGraph's async stores: that gives the same future.
         """
         if self._sweeper is None or not self._sweeper.running:
-            given = sweep_interval_minutes or (self.ttl_config or {}).get("sweep_interval_minutes")
-            self._sweeper = Sweeper(self, 60 * float(given or SWEEP_MINUTES))
+            self._sweeper = Sweeper(self, self.ttl_config, sweep_interval_minutes)
         return self._sweeper.future
 
     def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:

@@ -175,7 +175,7 @@ class Snapshot:
         keep = np.concatenate([s.has for s in scored])
         keep &= np.array([n in admitted for n in names], dtype=bool)
         top = best(score, keep, -np.inf, op.offset + op.limit)[op.offset :]
-        page: list[tuple[Row, float | None]] = [(admitted[names[i]], max(0.0, float(score[i]))) for i in top]
+        page: list[tuple[Row, float | None]] = [(admitted[names[i]], min(1.0, max(0.0, float(score[i])))) for i in top]
         if len(page) < op.limit:
             known = {names[i] for i in np.flatnonzero(keep)}
             rest = [row for row in rows if row.id not in known]
@@ -275,7 +275,7 @@ class Snapshot:
         found = []
         for shelf, s in zip(shelves, self._relevance(shelves, op.query, op.mode), strict=True):
             aligned = np.zeros(len(shelf.facets.ids))
-            aligned[positions(shelf.facets.ids, s.ids)] = np.where(s.has, np.maximum(0.0, s.score), 0.0)
+            aligned[positions(shelf.facets.ids, s.ids)] = np.where(s.has, np.clip(s.score, 0.0, 1.0), 0.0)
             found.append(aligned)
         return found
 

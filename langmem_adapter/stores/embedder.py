@@ -31,7 +31,7 @@ class Embedder:
         self.embeddings = ensure_embeddings(embed)
         self.name = name_of(embed if isinstance(self.embeddings, EmbeddingsLambda) else self.embeddings)
         self.dims = dims if dims is not None else getattr(self.embeddings, "dims", None)
-        if self.dims is not None and (not isinstance(self.dims, int) or self.dims < 1):
+        if self.dims is not None and (type(self.dims) is not int or self.dims < 1):
             raise InvalidInput(f"index['dims'] must be a positive int, got {self.dims!r}")
         self.native = _is_native(self.embeddings)
         """Whether its async methods are its own; otherwise the sync ones run in the store's threads."""

@@ -7,6 +7,7 @@ dict to be equal. An operator map has only keys that start with `$`. Types are s
 
 import json
 import math
+import operator
 import re
 import sqlite3
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ from langmem_adapter.errors import InvalidInput
 
 _KEY = re.compile(r"[\w-]+(?:\.[\w-]+)*")
 _ORDER = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
+_SIGNS = {"=": operator.eq, ">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
 _VERBATIM = re.compile(r"[\w .:@-]{3,}", re.ASCII)
 """Strings that stand in JSON as they are, whoever wrote it."""
 
@@ -42,8 +44,9 @@ def keyed(filter: Mapping[str, Any] | None) -> bool:
 
 
 def register(conn: sqlite3.Connection) -> None:
-    """Give the connection the one function that conditions need beside SQLite's own."""
+    """Give the connection the functions that conditions need beside SQLite's own."""
     conn.create_function("memory_equal", 2, _equal, deterministic=True)
+    conn.create_function("memory_compare", 3, _compare, deterministic=True)
 
 
 def _tests(key: str, given: Any) -> list[tuple[str, Any]]:
@@ -104,7 +107,10 @@ def _equals(key: str, operand: Any) -> Condition:
 def _typed(key: str, sign: str, operand: str | int | float) -> Condition:
     at = _json_path(key)
     if isinstance(operand, str):
-        return f"(json_extract(value, ?) {sign} ? AND json_type(value, ?) = 'text')", [at, operand, at]
+        plain = f"json_extract(value, ?) {sign} ? AND json_type(value, ?) = 'text'"
+        # SQLite takes a text to end at a NUL.
+        sql = f"(CASE WHEN instr(value, '\\u0000') THEN memory_compare(value -> ?, ?, ?) ELSE {plain} END)"
+        return sql, [at, sign, operand, at, operand, at]
     number = float(operand) if isinstance(operand, int) and not -(2**63) <= operand < 2**63 else operand
     if isinstance(number, float) and math.isnan(number):
         return "0", []
@@ -117,6 +123,11 @@ def _json_path(key: str) -> str:
 
 def _equal(stored: str | None, wanted: str) -> bool:
     return stored is not None and _same(json.loads(stored), json.loads(wanted))
+
+
+def _compare(stored: str | None, sign: str, operand: str) -> bool:
+    text = None if stored is None else json.loads(stored)
+    return isinstance(text, str) and bool(_SIGNS[sign](text, operand))
 
 
 def _same(a: Any, b: Any) -> bool:

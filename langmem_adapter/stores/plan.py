@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from langgraph.store.base import IndexConfig, PutOp, SearchOp
+from langgraph.store.base import IndexConfig, PutOp, SearchOp, TTLConfig
 
 from langmem_adapter.errors import InvalidInput
 from langmem_adapter.namespaces import Namespace
@@ -69,11 +69,33 @@ def commit_plan(puts: Sequence[PutOp], expect: Mapping[Namespace, int]) -> Plan:
     return Plan(made.size, (), made.puts, (), {tuple(ns): version for ns, version in expect.items()})
 
 
+_INDEX = ("dims", "embed", "fields", "distance_type", "ann_index_config")
+_TTL = ("default_ttl", "refresh_on_read", "sweep_interval_minutes")
+
+
+def check_ttl(ttl: TTLConfig | None) -> None:
+    """InvalidInput unless it is a ttl config as LangGraph has them, or None."""
+    if ttl is not None:
+        _check_config("ttl", ttl, _TTL)
+
+
+def _check_config(name: str, config: object, known: Sequence[str]) -> None:
+    if not isinstance(config, Mapping):
+        raise InvalidInput(f"{name} is a dict with {', '.join(known)}; got {type(config).__name__}: {config!r:.80}")
+    unknown = [k for k in config if k not in known and not str(k).startswith("__")]  # upstream keeps notes in it
+    if unknown:
+        raise InvalidInput(f"{name} has the unknown keys {unknown}; known are {', '.join(known)}")
+
+
 def read_index(index: IndexConfig | None) -> tuple[Embedder | None, tuple[str, ...]]:
     """The embedder of an index config, and the paths that are indexed by default."""
     if index is None:
         return None, writing.WHOLE
-    fields = tuple(index.get("fields") or writing.WHOLE)
+    _check_config("index", index, _INDEX)
+    given = index.get("fields") or writing.WHOLE
+    if not isinstance(given, list | tuple) or not all(isinstance(f, str) for f in given):
+        raise InvalidInput(f"index['fields'] is a list of paths, got {given!r:.80}")
+    fields = tuple(given)
     if "embed" not in index and "dims" not in index:
         return None, fields
     distance = cast(Mapping[str, Any], index).get("distance_type", "cosine")

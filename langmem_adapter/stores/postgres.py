@@ -7,7 +7,6 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
@@ -29,7 +28,7 @@ from langmem_adapter.stores import postgres_writing as writing
 from langmem_adapter.stores.base import Erased, Guarantees, MemoryStore, Mode
 from langmem_adapter.stores.embedder import Embedder
 from langmem_adapter.stores.erasure import Erasure
-from langmem_adapter.stores.plan import Plan, read_index
+from langmem_adapter.stores.plan import Plan, check_ttl, read_index
 from langmem_adapter.stores.postgres_keeping import Checkup
 from langmem_adapter.stores.postgres_owners import EVERYBODY, distinct, owner_of, owner_under
 from langmem_adapter.stores.postgres_plan import commit_plan, owners_of, plan, read_plan
@@ -39,7 +38,7 @@ from langmem_adapter.stores.postgres_schema import Connection, Schema, run
 from langmem_adapter.stores.postgres_turns import Turns, Who, who
 from langmem_adapter.stores.postgres_words import AUTO
 from langmem_adapter.stores.postgres_writing import Prepared
-from langmem_adapter.stores.sweeper import Sweeper
+from langmem_adapter.stores.sweeper import Sweeper, Sweeping
 from langmem_adapter.stores.values import erasable, micros, path
 from langmem_adapter.stores.vectors import Matrix
 from langmem_adapter.stores.workers import Ticket, Workers, settled
@@ -54,7 +53,6 @@ READERS = WRITERS = 4
 WAIT_SECONDS = 5.0
 """How long an erasure waits for transactions that still see, or use, what it deleted."""
 
-SWEEP_MINUTES = 5.0
 _SWEEP = 1_000
 _COMMITS = 1_000
 """After so many commits of this process the ids of old ones are deleted."""
@@ -99,6 +97,7 @@ class PostgresMemoryStore(MemoryStore):
         self.ttl_config = ttl
         self.mode = mode
         self.language = language
+        check_ttl(ttl)
         self._embedder, self._fields = read_index(index)
         self._replace_embedder = replace_embedder
         self._asked = {"partitions": partitions, "rls": rls}
@@ -435,14 +434,14 @@ class PostgresMemoryStore(MemoryStore):
         """`sweep_ttl` without blocking the event loop."""
         return await self._keepers.run(self.sweep_ttl)
 
-    def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> "Future[None]":
+    def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> Sweeping:
         """Sweep in the background until the returned future is cancelled, `stop_ttl_sweeper` or `close`.
 
         The interval defaults to `ttl["sweep_interval_minutes"]`, else 5 minutes. A running sweeper is kept.
+        May be awaited, as in LangGraph's async stores: that gives the same future.
         """
         if self._sweeper is None or not self._sweeper.running:
-            given = sweep_interval_minutes or (self.ttl_config or {}).get("sweep_interval_minutes")
-            self._sweeper = Sweeper(self, 60 * float(given or SWEEP_MINUTES))
+            self._sweeper = Sweeper(self, self.ttl_config, sweep_interval_minutes)
         return self._sweeper.future
 
     def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:

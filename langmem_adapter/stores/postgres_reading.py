@@ -159,7 +159,7 @@ class Snapshot:
         owner = owner_under(op.namespace_prefix)
         hits = self._hits("", condition, op.query, self.settings.mode, () if owner is None else [owner])
         top = best(hits.score, hits.has, -np.inf, op.offset + op.limit)[op.offset :]
-        page = self._items([hits.places[i] for i in top], op.refresh_ttl, hits.score[top].clip(0.0))
+        page = self._items([hits.places[i] for i in top], op.refresh_ttl, hits.score[top].clip(0.0, 1.0))
         if len(page) < op.limit:
             # Those the query says nothing about come after all others.
             known = [id for (_, _, id), has in zip(hits.places, hits.has.tolist(), strict=True) if has]
@@ -220,7 +220,7 @@ class Snapshot:
         owners = distinct(names[0])
         condition = f"{_OWNED.format('n')} AND {_OWNED.format('i')}", [owners, owners]
         hits = self._hits(_WANTED, condition, op.query or "", op.mode, owners, names)
-        relevance = np.where(hits.has, np.maximum(0.0, hits.score), 0.0)
+        relevance = np.where(hits.has, hits.score.clip(0.0, 1.0), 0.0)
         parts = hits.facets.columns.parts(relevance, op.where.now)
         scores = blend(parts, op.weights)
         top = best(scores, hits.facets.columns.mask(op.where), op.floor, op.limit)

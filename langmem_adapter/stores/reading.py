@@ -166,7 +166,7 @@ class Snapshot:
         if op.filter:
             keep = self._admitted(op, names, condition, ids, score, keep)
         top = best(score, keep, -np.inf, end)[op.offset :]
-        page: list[tuple[int, float | None]] = [(int(ids[i]), max(0.0, float(score[i]))) for i in top]
+        page: list[tuple[int, float | None]] = [(int(ids[i]), min(1.0, max(0.0, float(score[i])))) for i in top]
         if len(page) < op.limit:
             known = set(ids[keep].tolist())
             rest = [i for i in self._newest(names, op, condition, -1, 0) if i not in known]
@@ -284,7 +284,7 @@ class Snapshot:
         found = []
         for f, s in zip(facets, self._relevance(names, op.query, op.mode), strict=True):
             relevance = np.zeros(len(f.ids))
-            relevance[positions(f.ids, s.ids)] = np.where(s.has, np.maximum(0.0, s.score), 0.0)
+            relevance[positions(f.ids, s.ids)] = np.where(s.has, np.clip(s.score, 0.0, 1.0), 0.0)
             found.append(relevance)
         return found
 

@@ -3,7 +3,6 @@
 import time
 import weakref
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from concurrent.futures import Future
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -21,10 +20,10 @@ from langmem_adapter.stores.embedder import Embedder
 from langmem_adapter.stores.erasure import Erasure, Wanted
 from langmem_adapter.stores.keeping import Checkup
 from langmem_adapter.stores.part import Cache
-from langmem_adapter.stores.plan import Plan, commit_plan, plan, read_index, read_plan
+from langmem_adapter.stores.plan import Plan, check_ttl, commit_plan, plan, read_index, read_plan
 from langmem_adapter.stores.reading import Settings, Snapshot
 from langmem_adapter.stores.reindexing import Stale
-from langmem_adapter.stores.sweeper import Sweeper
+from langmem_adapter.stores.sweeper import Sweeper, Sweeping
 from langmem_adapter.stores.tokens import TOKENIZER
 from langmem_adapter.stores.values import erasable, micros
 from langmem_adapter.stores.vectors import Matrix
@@ -35,7 +34,7 @@ CACHE_BYTES = 256 * 1024 * 1024
 READERS = 4
 """Threads for async reads and embedding; writes have one of their own, so that they never keep a read waiting."""
 
-SWEEP_MINUTES = 5.0
+_YEAR_9999 = 253_370_764_800
 
 
 class SqliteMemoryStore(MemoryStore):
@@ -65,9 +64,12 @@ class SqliteMemoryStore(MemoryStore):
     ) -> None:
         if mode not in ("hybrid", "vector", "text"):
             raise InvalidInput(f"mode must be 'hybrid', 'vector' or 'text', got {mode!r}")
+        if not isinstance(cache_bytes, int) or cache_bytes < 0:
+            raise InvalidInput(f"cache_bytes is a number of bytes from 0, got {cache_bytes!r}")
         self.index_config = index
         self.ttl_config = ttl
         self.mode = mode
+        check_ttl(ttl)
         self._embedder, self._fields = read_index(index)
         self._clock = clock
         self._latest = 0.0
@@ -276,8 +278,10 @@ class SqliteMemoryStore(MemoryStore):
             self._cache.advance(w.namespace, w.before, w.after, w.changes)
 
     def _now(self) -> float:
-        # A clock that steps back must not bring expired items back.
+        # A clock that steps back must not bring expired items back, as long as this store is open.
         self._latest = max(self._latest, self._clock())
+        if not 0 <= self._latest < _YEAR_9999:
+            raise InvalidInput(f"clock gave {self._latest!r}; it must give seconds since 1970, before the year 9999")
         return self._latest
 
     # time to live
@@ -294,14 +298,15 @@ class SqliteMemoryStore(MemoryStore):
         """`sweep_ttl` without blocking the event loop."""
         return await self._writers.run(self.sweep_ttl)
 
-    def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> "Future[None]":
+    def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> Sweeping:
         """Sweep in the background until the returned future is cancelled, `stop_ttl_sweeper` or `close`.
 
         The interval defaults to `ttl["sweep_interval_minutes"]`, else 5 minutes. A running sweeper is kept.
+        May be awaited, as in LangGraph's async stores: that gives the same future.
         """
+        self._connections.check()
         if self._sweeper is None or not self._sweeper.running:
-            given = sweep_interval_minutes or (self.ttl_config or {}).get("sweep_interval_minutes")
-            self._sweeper = Sweeper(self, 60 * float(given or SWEEP_MINUTES))
+            self._sweeper = Sweeper(self, self.ttl_config, sweep_interval_minutes)
         return self._sweeper.future
 
     def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:
@@ -481,6 +486,7 @@ class SqliteMemoryStore(MemoryStore):
 
     def setup(self) -> "_Done":
         """Nothing to do: the constructor did it. May be awaited."""
+        self._connections.check()
         return _Done()
 
     def close(self) -> None:
@@ -498,12 +504,14 @@ class SqliteMemoryStore(MemoryStore):
         closing.stop()
 
     def __enter__(self) -> Self:
+        self._connections.check()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, e: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
     async def __aenter__(self) -> Self:
+        self._connections.check()
         return self
 
     async def __aexit__(

@@ -38,19 +38,46 @@ def check(op: Any) -> None:
         for namespace in op.namespaces:
             check_namespace(namespace)
         _check_page(op.limit, 0)
+        _check_query(op.query)
         return
     if not isinstance(op, GetOp | SearchOp | PutOp | ListNamespacesOp):
         raise ValueError(f"Unknown operation type: {type(op).__name__}")
-    if not isinstance(op, PutOp):
-        validate_op_namespace(op)
-    else:
+    if isinstance(op, PutOp):
         check_namespace(op.namespace)
-        if op.ttl is not None and not (0 <= op.ttl <= _MAX_TTL):
-            raise InvalidInput(f"ttl is in minutes, from 0 to {_MAX_TTL:.0e}, or None for never; got {op.ttl!r}")
+        _check_put(op)
+    else:
+        validate_op_namespace(op)
     if isinstance(op, PutOp | GetOp):
         _check_text(op.key, "key")
+    if isinstance(op, GetOp):
+        _check_unicode(op.namespace)
+    if isinstance(op, SearchOp):
+        _check_unicode(op.namespace_prefix)
+        _check_query(op.query)
+        _check_filter(op.filter)
     if isinstance(op, SearchOp | ListNamespacesOp):
         _check_page(op.limit, op.offset)
+    if isinstance(op, ListNamespacesOp):
+        for condition in op.match_conditions or ():
+            _check_unicode(condition.path)
+            if condition.match_type not in ("prefix", "suffix"):
+                raise InvalidInput(f"match_type is 'prefix' or 'suffix', got {condition.match_type!r}")
+
+
+def _check_put(op: PutOp) -> None:
+    ttl, paths = op.ttl, op.index
+    if ttl is not None and (not _is_number(ttl) or not (0 <= ttl <= _MAX_TTL)):
+        raise InvalidInput(f"ttl is in minutes, from 0 to {_MAX_TTL:.0e}, or None for never; got {ttl!r}")
+    if paths is not None and paths is not False and not _are_paths(paths):
+        raise InvalidInput(f"index is a list of paths, False, or None for the store's own; got {paths!r:.80}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _are_paths(paths: object) -> bool:
+    return isinstance(paths, list | tuple) and all(isinstance(p, str) for p in paths)
 
 
 def erasable(prefix: Sequence[str], keys: Sequence[str] | None, instead: str) -> tuple[Namespace, list[str] | None]:
@@ -84,6 +111,10 @@ def _check_namespace(namespace: Namespace) -> None:
         raise InvalidNamespaceError("Namespace cannot be empty.")
     if namespace[0] == "langgraph":
         raise InvalidNamespaceError(f'Root label for namespace cannot be "langgraph". Got: {namespace}')
+    _check_unicode(namespace)
+
+
+def _check_unicode(namespace: Sequence[str]) -> None:
     try:
         ".".join(namespace).encode()
     except UnicodeEncodeError as e:
@@ -100,8 +131,41 @@ def _check_text(text: str, what: str) -> None:
 
 
 def _check_page(limit: int, offset: int) -> None:
-    if limit < 0 or offset < 0:
-        raise InvalidInput(f"limit and offset cannot be negative, got limit={limit}, offset={offset}")
+    for name, given in (("limit", limit), ("offset", offset)):
+        if not isinstance(given, int) or isinstance(given, bool) or not 0 <= given < 2**62:
+            raise InvalidInput(f"{name} is an int below 2**62 and cannot be negative, got {given!r:.80}")
+
+
+def _check_query(query: object) -> None:
+    if query is not None and not isinstance(query, str):
+        raise InvalidInput(f"query is a str or None, got {type(query).__name__}: {query!r:.80}")
+
+
+def _check_filter(filter: object) -> None:
+    if filter is None:
+        return
+    if not isinstance(filter, Mapping):
+        raise InvalidInput(f"filter is a dict, field to value; got {type(filter).__name__}: {filter!r:.80}")
+    try:
+        _check_operand(filter, "filter")
+    except RecursionError as e:
+        raise InvalidInput("the filter is nested too deeply, or contains itself") from e
+
+
+def _check_operand(value: object, at: str) -> None:
+    if isinstance(value, Mapping):
+        for k, v in value.items():
+            _check_text(k, f"a key of {at}")
+            _check_operand(v, f"{at}[{k!r}]")
+    elif isinstance(value, list | tuple):
+        for i, v in enumerate(value):
+            _check_operand(v, f"{at}[{i}]")
+    elif isinstance(value, str):
+        _check_text(value, at)
+    elif isinstance(value, int) and value.bit_length() > 1023:
+        raise InvalidInput(f"{at} is an int of {value.bit_length()} bits; filters compare numbers up to 2**1023")
+    elif value is not None and not isinstance(value, int | float):
+        raise InvalidInput(f"{at} is a {type(value).__name__}, which no stored value equals: {value!r:.80}")
 
 
 def path(namespace: Sequence[str]) -> str:

@@ -314,6 +314,23 @@ class StoreContract:
     ) -> None:
         assert {i.key for i in colors.search(("n",), filter=filter)} == set(keys)
 
+    def test_a_text_with_a_nul_is_compared_to_its_end(self, store: BaseStore) -> None:
+        store.put(("n",), "1", {"a": "x\0y"})
+        store.put(("n",), "2", {"a": "x"})
+        store.put(("n",), "3", {"a": 1, "b": "\\u0000"})
+        expected: list[tuple[Any, set[str]]] = [
+            ("x", {"2"}),
+            ("x\0y", {"1"}),
+            ({"$ne": "x"}, {"1", "3"}),
+            ({"$ne": "x\0y"}, {"2", "3"}),
+            ({"$gt": "x"}, {"1"}),
+            ({"$gte": "x"}, {"1", "2"}),
+            ({"$lt": "x\0y"}, {"2"}),
+            ({"$lte": "x\0y"}, {"1", "2"}),
+        ]
+        for wanted, keys in expected:
+            assert {i.key for i in store.search(("n",), filter={"a": wanted})} == keys, wanted
+
     @pytest.mark.parametrize(
         ("filter", "keys"), [({"meta.a": 1}, "ab"), ({"meta.a": {"$gt": 0}}, "ab"), ({"meta.z.y": 3}, "c")], ids=repr
     )
