@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pydantic import ValidationError
@@ -67,6 +67,20 @@ def number(value: float, what: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise InvalidInput(f"{what} must be a finite number, got {value!r:.80}")
     return float(value)
+
+
+def count(value: int, what: str) -> int:
+    """A whole number, at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InvalidInput(f"{what} must be a whole number ≥ 1, got {value!r:.80}")
+    return value
+
+
+def days(value: float, what: str) -> timedelta:
+    """So many days, not negative."""
+    if number(value, what) < 0:
+        raise InvalidInput(f"{what} must not be negative, got {value!r}")
+    return timedelta(days=value)
 
 
 def weights(value: Weights | None) -> Weights | None:

@@ -31,6 +31,8 @@ class Settings(Frozen):
     facts: tuple[str, ...] = ()
     """Salted hashes of facts never to be learnt again."""
     salt: str = ""
+    alerted: int = 0
+    """The number of memories whose passing was last told (see `maintenance`); 0 if it is not passed now."""
 
     def forbids(self, candidate: Candidate) -> bool:
         """Whether the candidate is something the owner does not want to be remembered."""

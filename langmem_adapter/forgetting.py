@@ -5,9 +5,9 @@ from typing import Literal
 
 from langgraph.store.base import ListNamespacesOp, MatchCondition, PutOp, SearchItem
 
-from langmem_adapter.consent import not_on_hold, settings_in, settings_op
+from langmem_adapter.consent import Settings, not_on_hold, settings_in, settings_op
 from langmem_adapter.consolidation.apply import Change, Owner
-from langmem_adapter.consolidation.replay import Rebuilt, rebuild, remaining_turns, steps_of
+from langmem_adapter.consolidation.replay import NEAR_IDENTICAL, Rebuilt, rebuild, remaining_turns, steps_of
 from langmem_adapter.consolidation.step import Rules, counter, record_put, spaces, turn_put
 from langmem_adapter.consolidation.undo import Names, undo, unlink
 from langmem_adapter.errors import InvalidInput, MemoryNotFound
@@ -21,6 +21,9 @@ from langmem_adapter.text import slot as normal
 
 Extract = Callable[[IO, Turn], Awaitable[Extraction]]
 """Asks for the candidates of a turn."""
+
+Pick = Callable[[Mapping[str, MemoryRecord]], list[MemoryRecord]]
+"""Chooses among the records of one namespace."""
 
 Previous = Literal["stay", "restore", "refuse"]
 
@@ -222,10 +225,31 @@ async def delete(
     is active again if the slot is free; "refuse": InvalidInput if there is one.
     """
     await complete(io, reader, threads)
-    return await retried(io, lambda: _delete_once(io, reader, tuple(dict.fromkeys(ids)), previous, rules))
+    wanted = tuple(dict.fromkeys(ids))
+
+    def named(known: Mapping[str, MemoryRecord]) -> list[MemoryRecord]:
+        return [known[i] for i in wanted if i in known]
+
+    return await retried(io, lambda: _delete_once(io, reader, named, wanted, previous, rules, "delete"))
 
 
-async def _delete_once(io: IO, reader: Reader, ids: tuple[str, ...], previous: Previous, rules: Rules) -> Receipt:
+async def sweep(io: IO, reader: Reader, pick: Pick, rules: Rules) -> Receipt:
+    """Erase those of the owner's records that are picked now, leaving what they had replaced as history.
+
+    Once: Conflict if another writer came first. OnHold if nothing may be erased.
+    """
+    return await _delete_once(io, reader, pick, (), "stay", rules, "maintain")
+
+
+async def _delete_once(
+    io: IO,
+    reader: Reader,
+    pick: Pick,
+    ids: Sequence[str],
+    previous: Previous,
+    rules: Rules,
+    action: Literal["delete", "maintain"],
+) -> Receipt:
     places, versions = await _allowed(io, reader)
     left = set(ids)
     puts: list[PutOp] = []
@@ -234,7 +258,7 @@ async def _delete_once(io: IO, reader: Reader, ids: tuple[str, ...], previous: P
     remaining: set[_Held] = set()
     for ns in (p for p in places if p[-1] == "facts"):
         known = {i.key: MemoryRecord.model_validate(i.value) for i in await _items(io, ns)}
-        named = [known[i] for i in ids if i in known]
+        named = pick(known)
         _check_previous(named, previous)
         gone = _with_twins(named, known)
         changed = unlink(known, gone, _change(reader, rules, versions, known.values()), restore=previous == "restore")
@@ -252,7 +276,7 @@ async def _delete_once(io: IO, reader: Reader, ids: tuple[str, ...], previous: P
     count = sum(len(gone) for gone in erased.values())
     receipt = Receipt(
         receipt_id=new_receipt_id(),
-        action="delete",
+        action=action,
         user_id=reader.user_id,
         at=rules.clock(),
         erased=tuple(r.memory_id for gone in erased.values() for r in gone),
@@ -272,7 +296,7 @@ def _with_twins(named: Sequence[MemoryRecord], known: Mapping[str, MemoryRecord]
     while left:
         record = left.pop()
         for other in (known[i] for i in record.supersedes if i in known and i not in found):
-            if other.invalidated_at == other.created_at or _says(other, record):
+            if other.invalidated_at == other.created_at or _says(other, record) or _became_one(other):
                 found[other.memory_id] = other
                 left.append(other)
     return list(found.values())
@@ -281,6 +305,10 @@ def _with_twins(named: Sequence[MemoryRecord], known: Mapping[str, MemoryRecord]
 def _says(one: MemoryRecord, other: MemoryRecord) -> bool:
     same = (one.subject, one.topic, normal(one.value)) == (other.subject, other.topic, normal(other.value))
     return same and negated(one.content) == negated(other.content)
+
+
+def _became_one(record: MemoryRecord) -> bool:
+    return bool(record.history) and record.history[-1].reason == NEAR_IDENTICAL
 
 
 def _check_previous(gone: Sequence[MemoryRecord], previous: Previous) -> None:
@@ -449,10 +477,14 @@ def _of_records(count: int) -> tuple[Place, ...]:
 
 
 async def _allowed(io: IO, reader: Reader) -> tuple[list[Namespace], dict[Namespace, int]]:
-    """All of the owner's namespaces, and the versions that an erasure depends on, read before the data they guard.
+    """What `guarded` finds; OnHold if nothing may be erased."""
+    found, versions, settings = await guarded(io, reader)
+    not_on_hold(settings, reader)
+    return found, versions
 
-    OnHold if nothing may be erased.
-    """
+
+async def guarded(io: IO, reader: Reader) -> tuple[list[Namespace], dict[Namespace, int], Settings]:
+    """All of the owner's namespaces, and the versions that an erasure depends on, read before the data they guard."""
     condition = MatchCondition("prefix", reader.root)
     found: list[Namespace] = []
     while True:
@@ -461,11 +493,11 @@ async def _allowed(io: IO, reader: Reader) -> tuple[list[Namespace], dict[Namesp
         if len(page) < 1_000:
             break
     # A hold or a learning that begins now is in a namespace that may not be there yet.
-    guarded = dict.fromkeys([*found, reader.space("settings"), reader.space("turns")])
-    (settings,), versions = await io.read([settings_op(reader)], versions=tuple(guarded))
-    not_on_hold(settings_in(settings), reader)
+    watched = dict.fromkeys([*found, reader.space("settings"), reader.space("turns")])
+    (said,), versions = await io.read([settings_op(reader)], versions=tuple(watched))
     receipts = reader.space("receipts")  # only we write there, and not on what we read here
-    return [ns for ns in found if ns != receipts], {ns: v for ns, v in versions.items() if ns != receipts}
+    rest = {ns: v for ns, v in versions.items() if ns != receipts}
+    return [ns for ns in found if ns != receipts], rest, settings_in(said)
 
 
 async def _items(io: IO, ns: Namespace) -> list[SearchItem]:

@@ -21,8 +21,20 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, SystemMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore, ensure_embeddings
+from pydantic import ValidationError
 
-from langmem_adapter import arguments, auditing, consent, forgetting, injection, learning, receipts, retrieval, sessions
+from langmem_adapter import (
+    arguments,
+    auditing,
+    consent,
+    forgetting,
+    injection,
+    learning,
+    maintenance,
+    receipts,
+    retrieval,
+    sessions,
+)
 from langmem_adapter import text as texts
 from langmem_adapter.answers import chat_model
 from langmem_adapter.consent import Settings
@@ -30,7 +42,7 @@ from langmem_adapter.consolidation.correct import correct
 from langmem_adapter.consolidation.judge import ModelJudge
 from langmem_adapter.consolidation.step import KeepTurns, Rules, consolidate, reader_of
 from langmem_adapter.embeddings import HashEmbeddings
-from langmem_adapter.errors import InvalidInput, MemoryNotFound, StoreError
+from langmem_adapter.errors import InvalidInput, MemoryAdapterError, MemoryNotFound, StoreError
 from langmem_adapter.exchange import moving
 from langmem_adapter.exchange.archive import Export, unpack
 from langmem_adapter.exchange.files import lines_of
@@ -52,6 +64,7 @@ from langmem_adapter.records import (
     Explanation,
     Extraction,
     HistoryEntry,
+    Maintenance,
     MemoryRecord,
     Operation,
     Recalled,
@@ -124,7 +137,9 @@ class Memory:
     user id, where several people share a thread. `checkpointer`: whose threads `forget_source` and `delete_all` delete
     too. `keep_turns`: what is kept of a turn that taught something, so that a later `forget_source` can decide anew:
     its "text", only the "excerpts" that its facts rest on, or "nothing" (then what rests on other sources too is
-    flagged instead of rebuilt). `on_event(name, data)` is told what was learnt ("learnt", with the
+    flagged instead of rebuilt). `maintain_every`: an owner's memory is maintained (see `maintain`) each time so many of
+    its records were written; None: only when you call it. `retention_days`: how long an expired memory, which nobody
+    sees any more, is still stored. `on_event(name, data)` is told what was learnt ("learnt", with the
     operations), what went wrong ("recall_failed", "remember_failed") and what models cost ("model_call"). `clock`
     returns the current time, UTC-aware.
     """
@@ -145,6 +160,8 @@ class Memory:
         people: Mapping[str, str] | None = None,
         checkpointer: BaseCheckpointSaver[Any] | None = None,
         keep_turns: KeepTurns = "text",
+        maintain_every: int | None = 50,
+        retention_days: float = 30,
         weights: Weights | None = None,
         on_event: Callable[[str, dict[str, Any]], None] | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -169,7 +186,12 @@ class Memory:
         chosen = extractor or RuleExtractor(self._tools)
         if keep_turns not in ("text", "excerpts", "nothing"):
             raise InvalidInput(f"keep_turns must be 'text', 'excerpts' or 'nothing', got {keep_turns!r}")
-        self._rules = Rules(registered, policy or TrustPolicy(), clock, judge, self._spend, keep_turns)
+        self._every = None if maintain_every is None else arguments.count(maintain_every, "maintain_every")
+        self._due: set[Reader] = set()
+        self._retention = arguments.days(retention_days, "retention_days")
+        self._rules = Rules(
+            registered, policy or TrustPolicy(), clock, judge, self._spend, keep_turns, self._count_written
+        )
         self._learner = Learner(
             Ask(chosen.extract, getattr(chosen, "aextract", None)), self._rules, self._tell, self._spend
         )
@@ -184,6 +206,10 @@ class Memory:
         self._threads: Ask[str, None] | None = (
             None if checkpointer is None else Ask(checkpointer.delete_thread, checkpointer.adelete_thread)
         )
+        self._checkpoints: Ask[None, Any] | None = None
+        keeper: Any = checkpointer
+        if hasattr(keeper, "maintain"):  # a SqliteCheckpointer
+            self._checkpoints = Ask(lambda _: keeper.maintain(), lambda _: keeper.amaintain())
         self._weights = weights or Weights()
         if self._owns_store:
             self._go_on()
@@ -316,6 +342,7 @@ class Memory:
             candidates=(candidate,),
         )
         operations = await consolidate(io, turn, self._rules)
+        await self._keep_up(io)
         if operations:
             return operations[0]
         paused = (await consent.settings_of(io, reader_of(turn))).paused
@@ -770,6 +797,76 @@ class Memory:
             dry_run=dry_run,
         )
 
+    # ---------------------------------------------------------------- upkeep
+
+    async def _maintain(
+        self,
+        io: IO,
+        user_id: str | None = None,
+        *,
+        app_name: str = "default",
+        retention_days: float | None = None,
+        floor: float = maintenance.FLOOR,
+        alert_at: int = maintenance.ALERT_AT,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Maintenance:
+        """Keep memories up: what was done, by record, and why. Of one user, or (None) of all of an application.
+
+        Memories that expired `retention_days` ago (default: the Memory's) or whose decayed confidence is below `floor`
+        are erased, but never what a person or a system of record said on a sensitive topic; near-identical ones become
+        one; inferred ones give way to newer explicit ones; what a crash left half done is completed, erasures too;
+        the texts of turns go that no memory needs. Event "size" when an owner passes `alert_at` records, once until
+        there were fewer again. With all users a `SqliteCheckpointer` is maintained too. Safe beside live traffic, and
+        again after an interruption. `progress(done, total)` counts owners. Under a legal hold nothing is deleted.
+        Conflict if other writers won fifty times; with all users that one is named in `failed`, and the others go on.
+        """
+        retention = self._retention if retention_days is None else arguments.days(retention_days, "retention_days")
+        limits = maintenance.Limits(retention, arguments.number(floor, "floor"), arguments.count(alert_at, "alert_at"))
+        alone = user_id is not None
+        readers = [Reader(user_id, app_name)] if user_id is not None else await maintenance.owners(io, app_name)
+        report = Maintenance(at=self._rules.clock(), owners=len(readers))
+        for done, reader in enumerate(readers):
+            if progress is not None:
+                progress(done, len(readers))
+            try:
+                report = maintenance.with_owner(report, reader, await self._kept_up(io, reader, limits))
+            except (MemoryAdapterError, ValidationError) as error:
+                if alone:
+                    raise
+                self.report("maintenance_failed", user_id=reader.user_id, error=type(error).__name__)
+                report = report.change(failed={**report.failed, reader.user_id: type(error).__name__})
+        if progress is not None:
+            progress(len(readers), len(readers))
+        if self._checkpoints is not None and not alone:
+            removed = await io.ask(self._checkpoints, None)
+            report = report.change(checkpoints=removed.threads + removed.checkpoints)
+        return report
+
+    async def _kept_up(self, io: IO, reader: Reader, limits: maintenance.Limits) -> maintenance.Kept:
+        kept = await maintenance.keep_up(io, reader, self._rules, limits, self._threads)
+        if kept.pending:
+            self.report("erasure_pending", user_id=reader.user_id)
+        if any(u.action == "alert" for u in kept.done):
+            self.report("size", user_id=reader.user_id, records=kept.size, alert_at=limits.alert_at)
+        return kept
+
+    def _count_written(self, owner: Reader, version: int, count: int) -> None:
+        """Note that an owner's upkeep is due: its records' version, which counts what is written, passed a multiple."""
+        if self._every is not None and (version + count) // self._every > version // self._every:
+            self._due.add(owner)
+
+    async def _keep_up(self, io: IO) -> None:
+        """The upkeep that is due; a failure is told, and does not concern the turn that it came after."""
+        while self._due:
+            reader = self._due.pop()
+            limits = maintenance.Limits(self._retention, maintenance.FLOOR, maintenance.ALERT_AT)
+            try:
+                kept = await self._kept_up(io, reader, limits)
+            except Exception as error:  # noqa: BLE001 - see above
+                self.report("maintenance_failed", user_id=reader.user_id, error=type(error).__name__)
+            else:
+                self._tell("maintained", {"user_id": reader.user_id, "done": kept.done})
+
     # ---------------------------------------------------------------- around a turn (nodes, middleware, your own loop)
 
     async def _recall(
@@ -886,7 +983,9 @@ class Memory:
 
     async def _retry(self, io: IO, *, user_id: str, app_name: str = "default") -> list[Operation]:
         """Try the user's queued turns again now, also those that were given up; what they led to."""
-        return await learning.retry(io, Reader(user_id, app_name), self._learner)
+        operations = await learning.retry(io, Reader(user_id, app_name), self._learner)
+        await self._keep_up(io)
+        return operations
 
     def drain(self, timeout: float | None = None) -> bool:
         """Wait until everything queued by this process is learnt; False if that took more than `timeout` seconds."""
@@ -925,6 +1024,8 @@ class Memory:
     import_mem0, aimport_mem0 = _twins(_import_mem0)
     import_items, aimport_items = _twins(_import_items)
     import_lines, aimport_lines = _twins(_import_lines)
+
+    maintain, amaintain = _twins(_maintain)
     recall, arecall = _twins(_recall)
     recall_block, arecall_block = _twins(_recall_block)
     remember, aremember = _twins(_remember)
@@ -1010,7 +1111,9 @@ class Memory:
     async def _learn(self, io: IO, spoken: Sequence[Turn], *, heard: bool = False) -> list[Operation]:
         """Learn from turns now, or leave them to the worker."""
         if self._worker is None:
-            return await learning.learn_all(io, spoken, self._learner, heard=heard)
+            operations = await learning.learn_all(io, spoken, self._learner, heard=heard)
+            await self._keep_up(io)
+            return operations
         owners = list(dict.fromkeys(Reader(t.user_id or "", t.app_name) for t in spoken))
         for owner in owners:  # before the turn can be found: the worker's first look round must not be earlier
             self._worker.ask(owner, self._debounce)
@@ -1035,6 +1138,7 @@ class Memory:
         try:
             if owner is not None:
                 run(learning.catch_up(self.io, owner, self._learner))
+                run(self._keep_up(self.io))
                 pause = run(learning.next_try(self.io, owner, self._rules))
                 if pause is not None:  # failed, or leased to a worker that may be dead
                     worker.come_back(owner, pause.total_seconds() + LOOK_AGAIN)

@@ -4,6 +4,7 @@ All are frozen pydantic models: a step takes records and returns new ones. Times
 confidences and importances are in [0, 1]; durations are in days.
 """
 
+from collections import Counter
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self
 
@@ -167,7 +168,8 @@ class Operation(Frozen):
 
     UPDATE: `memory_id` is the new record, `target_id` the one it replaced. CONTEST: `memory_id` is the
     challenger, `target_id` the incumbent. NOOP, MERGE and RETRACT: `memory_id` is the existing record (None if
-    there was nothing to do it to). DELETE, kept only in an owner's turns: `memory_id` was erased.
+    there was nothing to do it to). Kept only in an owner's turns: DELETE, `memory_id` was erased; MERGE with the
+    reason `near_identical`, `target_id` became one with `memory_id`.
     """
 
     action: Action
@@ -372,7 +374,7 @@ class Receipt(Frozen):
     """What an erasure found and did: ids, counts and times, never a text."""
 
     receipt_id: str
-    action: Literal["forget_source", "delete", "delete_all"]
+    action: Literal["forget_source", "delete", "delete_all", "maintain"]
     source_id: str = ""
     """What `forget_source` was given."""
     user_id: str
@@ -395,3 +397,41 @@ class Receipt(Frozen):
     def state(self) -> Literal["done", "pending"]:
         """`pending` while a place is: see its note."""
         return "pending" if any(p.state == "pending" for p in self.places) else "done"
+
+
+class Upkeep(Frozen):
+    """One thing that maintenance did, and why: ids and codes, never a text."""
+
+    user_id: str
+    """"" for the application's own facts."""
+    action: Literal["repair", "rescore", "deduplicate", "expire", "prune", "collect", "alert"]
+    reason: str
+    """A reason code such as `near_identical`."""
+    id: str = ""
+    """Of the record (`collect`: of the turn) it was done to."""
+    other: str | None = None
+    """The record in whose favour."""
+
+
+class Maintenance(Frozen):
+    """What `Memory.maintain` did."""
+
+    at: Utc
+    owners: int
+    """How many owners' memories were looked at."""
+    done: tuple[Upkeep, ...] = ()
+    held: tuple[str, ...] = ()
+    """Users under a legal hold: nothing of theirs was deleted."""
+    erasures: tuple[str, ...] = ()
+    """Receipt ids of interrupted erasures that were completed."""
+    pending: tuple[str, ...] = ()
+    """Users of whom deleted bytes are still in the store's files: see their receipts' notes."""
+    failed: dict[str, str] = Field(default_factory=dict)
+    """User id → the kind of error that stopped their upkeep; it goes on the next time."""
+    checkpoints: int | None = None
+    """Threads and checkpoints that the checkpointer removed; None if it was not asked."""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How often each action was done."""
+        return dict(Counter(u.action for u in self.done))

@@ -24,6 +24,7 @@ LAYERS = [
     {"extraction", "consolidation", "retrieval", "injection", "checkpoint"},
     {"receipts"},
     {"auditing", "exchange", "forgetting", "learning", "migrate", "sessions"},
+    {"maintenance"},
     {"memory"},
     {"langgraph"},
     {"middleware"},

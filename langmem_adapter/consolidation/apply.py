@@ -158,6 +158,51 @@ class Change:
             content=candidate.content, value=candidate.value or record.value, history=(*record.history[:-1], last)
         )
 
+    def united(self, a: MemoryRecord, b: MemoryRecord, reason: str) -> tuple[MemoryRecord, MemoryRecord]:
+        """Two records that say the same as one: the more trusted, with the sources of both, and the other, closed.
+
+        Of equally trusted ones the newer stays. It holds from the earlier beginning to the later end.
+        """
+        keep, gone = sorted((a, b), key=lambda r: (r.confidence, r.seq, r.memory_id), reverse=True)
+        sources = _united([*keep.sources, *gone.sources])
+        starts, ends, expiries = ((x, y) for x, y in zip(_times(keep), _times(gone), strict=True))
+        kept = self._noted(keep, "MERGE", reason, gone.memory_id).change(
+            sources=tuple(sources),
+            confidence=self.policy.confidence(sources),
+            importance=max(keep.importance, gone.importance),
+            category=keep.category or gone.category,
+            confirmed_at=max(keep.confirmed_at, gone.confirmed_at),
+            valid_from=None if None in starts else min(t for t in starts if t),
+            valid_to=None if None in ends else max(t for t in ends if t),
+            expires_at=None if None in expiries else max(t for t in expiries if t),
+            supersedes=(*keep.supersedes, gone.memory_id),
+            entities=tuple(dict.fromkeys((*keep.entities, *gone.entities))),
+            needs_regeneration=keep.needs_regeneration or gone.needs_regeneration,
+        )
+        # What held when is told by the survivor from now on: `valid_at` must not find the fact twice.
+        closed = self.superseded(gone, kept, reason).change(valid_to=gone.valid_from or gone.created_at)
+        return kept, closed
+
+    def displaced(self, record: MemoryRecord, by: MemoryRecord, reason: str) -> tuple[MemoryRecord, MemoryRecord]:
+        """A record that another replaces which did not know of it: that one, with its lineage, and the record, closed.
+
+        As it would have been decided when the other came.
+        """
+        lineage = [s.change(role="lineage") for s in record.sources]
+        new = self._noted(by, "UPDATE", reason, record.memory_id).change(
+            sources=tuple(_united([*lineage, *by.sources])), supersedes=(*by.supersedes, record.memory_id)
+        )
+        return new, self.superseded(record, by, reason)
+
+    def contesting(
+        self, record: MemoryRecord, incumbent: MemoryRecord, reason: str
+    ) -> tuple[MemoryRecord, MemoryRecord]:
+        """A record that may not replace another which it contradicts: that one, and the record as its challenger."""
+        challenger = self._noted(record, "CONTEST", reason, incumbent.memory_id).change(
+            status="contested", contests=incumbent.memory_id, contested_by=()
+        )
+        return self.link(incumbent, challenger, reason), challenger
+
     def promoted(self, challenger: MemoryRecord, reason: str) -> tuple[MemoryRecord, MemoryRecord]:
         """A challenger whose incumbent went: the active record made of it, and the challenger, closed."""
         entry = HistoryEntry(at=self.now, action="CREATE", reason=reason, ids=(challenger.memory_id,))
@@ -300,6 +345,10 @@ def _operation(decision: Decision, candidate: Candidate, record: MemoryRecord | 
         content=candidate.content if record is None else record.content,
         reason=decision.reason,
     )
+
+
+def _times(record: MemoryRecord) -> tuple[datetime | None, datetime | None, datetime | None]:
+    return record.valid_from, record.valid_to, record.expires_at
 
 
 def _key(source: Source) -> tuple[str, str, str | None]:

@@ -71,8 +71,8 @@ def decide(
     return _occupied(candidate, active[-1], challengers, here, source_id, policy)
 
 
-def same_fact(record: MemoryRecord, candidate: Candidate) -> bool:
-    """Whether the record already asserts what the candidate does: equal values, or equal wording."""
+def same_fact(record: MemoryRecord, candidate: Candidate | MemoryRecord) -> bool:
+    """Whether the record already asserts what the candidate (or another record) does: equal values or wording."""
     value, other = normal(candidate.value), normal(record.value)
     if value and value == other:
         return negated(record.content) == negated(candidate.content)

@@ -17,6 +17,8 @@ from langmem_adapter.consolidation.undo import Names, unlink
 from langmem_adapter.records import Candidate, MemoryRecord, Operation, Turn
 from langmem_adapter.text import slot as normal
 
+NEAR_IDENTICAL = "near_identical"
+"""The reason of a MERGE that made one record of two (see `maintenance`); kept, like a deletion, without a candidate."""
 CREATES = ("CREATE", "UPDATE", "CONTEST")
 ANEW = 1_000_000
 """Where the positions of candidates begin that were extracted anew."""
@@ -28,7 +30,7 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing that happened: a candidate and what it led to, or a deletion."""
+    """One thing that happened: a candidate and what it led to, a deletion, or two records that became one."""
 
     turn: Turn
     at: int
@@ -39,6 +41,12 @@ class Step:
     def place(self) -> Place:
         """Where it is recorded."""
         return self.turn.turn_id, self.at
+
+    @property
+    def playable(self) -> bool:
+        """Whether it is recorded well enough to be played."""
+        by_id = self.operation.action == "DELETE" or self.operation.reason == NEAR_IDENTICAL
+        return self.turn.applied > 0 and (self.candidate is not None or by_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +91,7 @@ def rebuild(
     """
     ids = _Ids(records.values())
     for group in touched(records, steps, names, rules):
-        if any(s.turn.applied == 0 or (s.candidate is None and s.operation.action != "DELETE") for s in group.steps):
+        if not all(s.playable for s in group.steps):
             continue
         if any(s.candidate is not None and s.candidate.topic not in rules.topics for s in group.steps):
             continue
@@ -92,7 +100,7 @@ def rebuild(
         fresh = [s for turn in again.values() for s in _anew(turn, group, (extracted or {})[turn.turn_id])]
         remaining = [s for s in remaining if s.turn.turn_id not in again] + fresh
         before = _play(group.steps, rules, ids)
-        after = _play(sorted(remaining, key=_order), rules, ids)
+        after = _play(sorted(remaining, key=_order), rules, ids, before.united)
         differ = {i for i in {*before.known, *after.known} if before.known.get(i) != after.known.get(i)}
         stale = any(i in before.known and not _alike(before.known[i], records.get(i)) for i in differ)
         if stale or not group.members <= before.known.keys():
@@ -178,11 +186,31 @@ class Group:
 
 
 def touched(records: Mapping[str, MemoryRecord], steps: Sequence[Step], names: Names, rules: Rules) -> list[Group]:
-    """The groups of steps in which the source had a part.
+    """The groups of steps in which the source had a part."""
+    union = _connected(records, steps, rules)
+    groups: dict[object, list[Step]] = defaultdict(list)
+    for step in steps:
+        groups[union.root(("step", *step.place))].append(step)
+    members: dict[object, set[str]] = {union.root(("step", *s.place)): set() for s in steps if _spoken_by(s, names)}
+    for r in records.values():
+        if any(names(s.source_id, s.message_id) for s in r.sources):
+            members.setdefault(union.root(("record", r.memory_id)), set()).add(r.memory_id)
+    return [Group(groups[root], frozenset(found)) for root, found in members.items()]
 
-    Facts of one topic influence each other, except where they stand side by side and nothing ends or replaces one:
-    there only those do that went into one record.
-    """
+
+def untied(
+    records: Mapping[str, MemoryRecord], steps: Sequence[Step], rules: Rules, statuses: Sequence[str]
+) -> set[str]:
+    """Ids of the turns without which no record of these statuses would be decided otherwise."""
+    union = _connected(records, steps, rules)
+    tied = {union.root(("record", r.memory_id)) for r in records.values() if r.status in statuses}
+    needed = {s.turn.turn_id for s in steps if union.root(("step", *s.place)) in tied}
+    return {s.turn.turn_id for s in steps} - needed
+
+
+def _connected(records: Mapping[str, MemoryRecord], steps: Sequence[Step], rules: Rules) -> "_Union":
+    """Facts of one topic influence each other, except where they stand side by side and nothing ends or replaces one:
+    there only those do that went into one record."""
     whole = {s.candidate.topic for s in steps if s.candidate is not None and _reaches_all(s, s.candidate, rules)}
     union = _Union()
     for step in steps:
@@ -195,14 +223,7 @@ def touched(records: Mapping[str, MemoryRecord], steps: Sequence[Step], names: N
         for i in (*r.supersedes, r.superseded_by, r.contests, *r.contested_by):
             if i is not None:
                 union.join(("record", i), ("record", r.memory_id))
-    groups: dict[object, list[Step]] = defaultdict(list)
-    for step in steps:
-        groups[union.root(("step", *step.place))].append(step)
-    members: dict[object, set[str]] = {union.root(("step", *s.place)): set() for s in steps if _spoken_by(s, names)}
-    for r in records.values():
-        if any(names(s.source_id, s.message_id) for s in r.sources):
-            members.setdefault(union.root(("record", r.memory_id)), set()).add(r.memory_id)
-    return [Group(groups[root], frozenset(found)) for root, found in members.items()]
+    return union
 
 
 def _reaches_all(step: Step, candidate: Candidate, rules: Rules) -> bool:
@@ -266,12 +287,17 @@ class _Played:
     operations: dict[Place, Operation] = field(default_factory=dict)
     stands_for: dict[str, str] = field(default_factory=dict)
     """Id of a record that does not come to be here → the one that its remaining candidates made instead."""
+    united: dict[Place, frozenset[str]] = field(default_factory=dict)
+    """What the two records said that became one."""
 
     def now_called(self, memory_id: str | None) -> str | None:
         return memory_id if memory_id is None or memory_id in self.known else self.stands_for.get(memory_id, memory_id)
 
 
-def _play(steps: Sequence[Step], rules: Rules, ids: _Ids) -> _Played:
+def _play(
+    steps: Sequence[Step], rules: Rules, ids: _Ids, united: Mapping[Place, frozenset[str]] | None = None
+) -> _Played:
+    """What the steps lead to; records become one only if they say what they said then (`united`)."""
     played = _Played(frozenset(s.operation.memory_id or "" for s in steps if s.operation.action in CREATES))
     for _, group in itertools.groupby(steps, key=lambda s: s.turn.turn_id):
         turn_steps = list(group)
@@ -281,6 +307,8 @@ def _play(steps: Sequence[Step], rules: Rules, ids: _Ids) -> _Played:
         for step in turn_steps:
             if step.candidate is not None:
                 _decide(step, step.candidate, played, rules, ids)
+            elif step.operation.reason == NEAR_IDENTICAL:
+                _unite(step, played, rules, ids, united)
     return played
 
 
@@ -332,6 +360,20 @@ def _delete(steps: Sequence[Step], played: _Played, rules: Rules, ids: _Ids) -> 
     for record in gone:
         del played.known[record.memory_id]
     played.known |= changed
+
+
+def _unite(step: Step, played: _Played, rules: Rules, ids: _Ids, united: Mapping[Place, frozenset[str]] | None) -> None:
+    change = _change(step, played, rules, ids)
+    named = {played.now_called(i) for i in (step.operation.memory_id, step.operation.target_id)}
+    found = [r for i in named if (r := played.known.get(i or "")) is not None and r.is_active(change.now)]
+    said = frozenset(r.content for r in found)
+    if len(found) < 2 or (united is not None and united.get(step.place) != said):
+        played.operations[step.place] = NOTHING.change(reason=NEAR_IDENTICAL)
+        return
+    played.united[step.place] = said
+    kept, closed = change.united(found[0], found[1], NEAR_IDENTICAL)
+    played.known |= {kept.memory_id: kept, closed.memory_id: closed}
+    played.operations[step.place] = step.operation.change(memory_id=kept.memory_id, target_id=closed.memory_id)
 
 
 def _change(step: Step, played: _Played, rules: Rules, ids: _Ids) -> Change:

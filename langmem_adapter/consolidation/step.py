@@ -45,6 +45,9 @@ class Rules:
     keep_turns: KeepTurns = "text"
     """What is kept of a turn that taught something."""
 
+    on_written: Callable[[Reader, int, int], None] = lambda owner, version, count: None
+    """Told how many records a turn wrote, and the version of their namespace before."""
+
     def keeps(self, turn: Turn) -> Turn:
         """The turn, without what is not to be kept."""
         if self.keep_turns == "text":
@@ -115,6 +118,7 @@ async def _once(io: IO, turn: Turn, rules: Rules, asked: _Asked) -> list[Operati
     place = versions[turns] + 1
     done = _done(turn, operations, judged, rules).change(seq=turn.seq or place, applied=place, applied_at=now)
     await io.commit([*puts, turn_put(turns, done)], expect=versions)
+    rules.on_written(asking, versions[facts], len(written))
     return [o for o in operations if o.memory_id is not None]
 
 
