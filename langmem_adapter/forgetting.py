@@ -346,7 +346,8 @@ async def _deleted_from(
     puts = [turn_put(ns, t) for i, t in scrubbed.items() if t is not turns[i]]
     place = versions.get(ns, 0) + 1
     for facts, records in erased.items():
-        ghosts = {o.memory_id for t in scrubbed.values() if spaces(t)[0] == facts for o in t.operations}
+        spoken = (t for t in scrubbed.values() if t.candidates and spaces(t)[0] == facts)
+        ghosts = {o.memory_id for t in spoken for o in t.operations}
         told = [r for r in records if r.memory_id in ghosts]
         if told:
             puts.append(turn_put(ns, _deletion(told, reader, previous, place, rules)))

@@ -440,8 +440,11 @@ async def _sweep(io: IO, view: _View, limits: Limits) -> tuple[list[Upkeep], boo
     if not any(pick(known) for known in view.records.values()):
         return [], False
     receipt = await sweep(io, view.reader, pick, view.rules)
-    with_it = ("expire", "said_the_same")  # … as one that went
-    return [view.said(*why.get(i, with_it), i) for i in receipt.erased], receipt.state == "pending"
+    for known in view.records.values():  # what goes with one because it says the same
+        for i in [i for i in receipt.erased if i in known and i in why]:
+            why |= {twin: (why[i][0], "said_the_same") for twin in known[i].supersedes if twin not in why}
+    other = ("expire", "said_the_same")
+    return [view.said(*why.get(i, other), i) for i in receipt.erased], receipt.state == "pending"
 
 
 def _over(record: MemoryRecord, limits: Limits, now: datetime) -> tuple[str, str] | None:
