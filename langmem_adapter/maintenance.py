@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TypeVar
 
 from langgraph.store.base import ListNamespacesOp, MatchCondition, SearchItem
 
@@ -23,7 +22,7 @@ from langmem_adapter.forgetting import guarded, sweep
 from langmem_adapter.namespaces import Namespace, Reader, escape
 from langmem_adapter.ports import IO, retried
 from langmem_adapter.receipts import Threads, complete, new_receipt_id
-from langmem_adapter.records import Frozen, Maintenance, MemoryRecord, Operation, SourceType, Turn, Upkeep
+from langmem_adapter.records import Maintenance, MemoryRecord, Operation, SourceType, Turn, Upkeep
 from langmem_adapter.retrieval import items_under
 from langmem_adapter.scoring import Weights, Where
 from langmem_adapter.stores.base import RankOp
@@ -38,13 +37,9 @@ FLOOR = 0.05
 """Decayed confidence below which a record is pruned: what a person said falls there a little after four half-lives."""
 ALERT_AT = 10_000
 """Records of an owner at which it is told."""
-SLICE = 200
-"""Records parsed before others on the event loop get their turn."""
 
 _RELEVANCE = Weights(relevance=1.0, recency=0.0, importance=0.0)
 _NUMERALS = frozenset("one two three four five six seven eight nine ten eleven twelve hundred thousand".split())
-
-M = TypeVar("M", bound=Frozen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,18 +173,9 @@ async def _read(io: IO, reader: Reader, rules: Rules) -> _View:
     for item in items:
         if item.namespace in facts:
             facts[item.namespace].append(item)
-    records = {ns: await _parsed(io, found, MemoryRecord) for ns, found in facts.items()}
-    turns = await _parsed(io, [i for i in items if i.namespace == queue], Turn)
+    records = {ns: {i.key: MemoryRecord.model_validate(i.value) for i in found} for ns, found in facts.items()}
+    turns = {i.key: Turn.model_validate(i.value) for i in items if i.namespace == queue}
     return _View(reader, rules, rules.clock(), settings, versions, records, turns)
-
-
-async def _parsed(io: IO, items: Iterable[SearchItem], model: type[M]) -> dict[str, M]:
-    found: dict[str, M] = {}
-    for item in items:
-        found[item.key] = model.model_validate(item.value)
-        if len(found) % SLICE == 0:
-            await io.sleep(0)
-    return found
 
 
 # ---------------------------------------------------------------- repair

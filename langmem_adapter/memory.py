@@ -138,9 +138,10 @@ class Memory:
     too. `keep_turns`: what is kept of a turn that taught something, so that a later `forget_source` can decide anew:
     its "text", only the "excerpts" that its facts rest on, or "nothing" (then what rests on other sources too is
     flagged instead of rebuilt). `maintain_every`: an owner's memory is maintained (see `maintain`) each time so many of
-    its records were written; None: only when you call it. `retention_days`: how long an expired memory, which nobody
-    sees any more, is still stored. `on_event(name, data)` is told what was learnt ("learnt", with the
-    operations), what went wrong ("recall_failed", "remember_failed") and what models cost ("model_call"). `clock`
+    its records were written (less often when it has thousands); None: only when you call it. `retention_days`: how long
+    an expired memory, which nobody sees any more, is still stored. `on_event(name, data)` is told what was learnt
+    ("learnt", with the operations), what went wrong ("recall_failed", "remember_failed") and what models cost
+    ("model_call"). `clock`
     returns the current time, UTC-aware.
     """
 
@@ -843,7 +844,11 @@ class Memory:
         return report
 
     async def _kept_up(self, io: IO, reader: Reader, limits: maintenance.Limits) -> maintenance.Kept:
-        kept = await maintenance.keep_up(io, reader, self._rules, limits, self._threads)
+        # In a thread, if there is an event loop: all of an owner's records are compared.
+        keep_up: Ask[Reader, maintenance.Kept] = Ask(
+            lambda r: run(maintenance.keep_up(self.io, r, self._rules, limits, self._threads))
+        )
+        kept = await io.ask(keep_up, reader)
         if kept.pending:
             self.report("erasure_pending", user_id=reader.user_id)
         if any(u.action == "alert" for u in kept.done):
@@ -852,8 +857,11 @@ class Memory:
 
     def _count_written(self, owner: Reader, version: int, count: int) -> None:
         """Note that an owner's upkeep is due: its records' version, which counts what is written, passed a multiple."""
-        if self._every is not None and (version + count) // self._every > version // self._every:
-            self._due.add(owner)
+        if self._every is not None:
+            # All of an owner's records are read: of thousands the less often, so that a turn's share stays the same.
+            every = self._every << (version // (20 * self._every)).bit_length()
+            if (version + count) // every > version // every:
+                self._due.add(owner)
 
     async def _keep_up(self, io: IO) -> None:
         """The upkeep that is due; a failure is told, and does not concern the turn that it came after."""

@@ -86,7 +86,7 @@ class TestExpiry:
             assert b"Xylofon" in data
             memory.maintain()
             data = b"".join(p.read_bytes() for p in tmp_path.iterdir())
-            assert b"ylofon" not in data and b"instrument" not in data
+            assert (b"ylofon" in data, b"instrument" in data) == (False, False)
 
 
 class TestPruning:
@@ -447,7 +447,7 @@ class TestRunning:
             put(memory, "The user waits.")
             assert memory.maintain("u1").checkpoints is None
             assert memory.maintain().checkpoints == 0
-            assert asyncio.run(memory.amaintain()).checkpoints == 0 if "sqlite" in memory.key else True
+            assert asyncio.run(memory.amaintain()).checkpoints == 0
 
 
 class TestByItself:
