@@ -429,8 +429,7 @@ class TestBackground:
         time.sleep(0.15)
         memory.delete_all(user_id="u")
         assert memory.drain(timeout=10)
-        left = [i for i in memory.store.search(("memories",)) if i.namespace[-1] != "receipts"]  # pending: the files
-        assert left == []
+        assert memory.store.search(("memories",)) == []
 
     def test_two_workers_do_not_ask_twice(self, tmp_path):
         models = [ScriptedChatModel(replies=[facts(vegan())], delay=0.05) for _ in range(2)]

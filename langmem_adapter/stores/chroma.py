@@ -13,7 +13,7 @@ from langgraph.store.base import IndexConfig, Op, PutOp, Result, TTLConfig
 from langmem_adapter.errors import InvalidInput, StoreClosed
 from langmem_adapter.namespaces import Namespace
 from langmem_adapter.stores import chroma_keeping, writing
-from langmem_adapter.stores.base import Guarantees, MemoryStore, Mode
+from langmem_adapter.stores.base import Erased, Guarantees, MemoryStore, Mode
 from langmem_adapter.stores.chroma_book import Book
 from langmem_adapter.stores.chroma_client import Chroma
 from langmem_adapter.stores.chroma_engine import Engine
@@ -32,6 +32,9 @@ from langmem_adapter.stores.writing import Prepared
 CACHE_BYTES = 256 * 1024 * 1024
 READERS = 4
 """Threads for async reads and embedding; writes have one of their own, so that they never keep a read waiting."""
+
+WAIT_SECONDS = 10.0
+"""How long an erasure tries to vacuum the database."""
 
 CLOSE_SECONDS = 30.0
 
@@ -229,7 +232,7 @@ class ChromaMemoryStore(MemoryStore):
     # erasure
 
     def erase(
-        self, namespace_prefix: Sequence[str], keys: Sequence[str] | None = None, *, wait: float = 10.0
+        self, namespace_prefix: Sequence[str], keys: Sequence[str] | None = None, *, wait: float = WAIT_SECONDS
     ) -> Erasure:
         """Delete all items under a prefix, or those of `keys` there, and make sure that their bytes are gone.
 
@@ -241,12 +244,29 @@ class ChromaMemoryStore(MemoryStore):
         return self._eraser.erase(prefix, keys, wait)
 
     async def aerase(
-        self, namespace_prefix: Sequence[str], keys: Sequence[str] | None = None, *, wait: float = 10.0
+        self, namespace_prefix: Sequence[str], keys: Sequence[str] | None = None, *, wait: float = WAIT_SECONDS
     ) -> Erasure:
         """`erase` without blocking the event loop."""
         return await self._keepers.run(lambda: self.erase(namespace_prefix, keys, wait=wait))
 
-    def finish_erasure(self, *, wait: float = 10.0) -> Erasure:
+    def erase_with(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int]) -> Erased:
+        """See `MemoryStore.erase_with`; as `erase`, for the collections of the owners that the puts belong to."""
+        p = commit_plan(puts, expect)
+        return self._erase_with(p, self._prepare(p))
+
+    async def aerase_with(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int]) -> Erased:
+        """See `MemoryStore.aerase_with`."""
+        p, embedder = commit_plan(puts, expect), self._embedder
+        if embedder is None or not embedder.native:
+            return await self._keepers.run(lambda: self._erase_with(p, self._prepare(p)))
+        prepared = await self._aprepare(p, embedder)
+        return await self._keepers.run(lambda: self._erase_with(p, prepared))
+
+    def _erase_with(self, p: Plan, prepared: Sequence[Prepared]) -> Erased:
+        done = self._eraser.erase_with(p, prepared, WAIT_SECONDS) if p.puts else self.finish_erasure()
+        return Erased(state=done.state, note=done.reason or f"{done.bytes_searched} bytes searched")
+
+    def finish_erasure(self, *, wait: float = WAIT_SECONDS) -> Erasure:
         """Try again to finish erasures that are pending, also those of another process or through a server.
 
         If the process that began one is gone, nobody knows what to look for: its collections are rebuilt and the
@@ -254,7 +274,7 @@ class ChromaMemoryStore(MemoryStore):
         """
         return self._eraser.finish(wait)
 
-    async def afinish_erasure(self, *, wait: float = 10.0) -> Erasure:
+    async def afinish_erasure(self, *, wait: float = WAIT_SECONDS) -> Erasure:
         """`finish_erasure` without blocking the event loop."""
         return await self._keepers.run(lambda: self.finish_erasure(wait=wait))
 

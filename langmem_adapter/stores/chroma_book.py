@@ -38,19 +38,19 @@ class Shared:
 
     @contextmanager
     def writing(self, owners: Iterable[str]) -> Iterator[None]:
-        """The only writer in this process; if it fails nothing is remembered of these owners."""
-        owners = list(owners)
+        """The only writer in this process; if it fails nothing is remembered of these owners. May be nested."""
         with self.lock:
-            for owner in owners:
+            begun = [owner for owner in owners if not self.counts[owner] % 2]  # the others we are writing already
+            for owner in begun:
                 self.counts[owner] += 1
             try:
                 yield
             except BaseException:
-                for owner in owners:
+                for owner in begun:
                     self.heads.pop(owner, None)
                 raise
             finally:
-                for owner in owners:
+                for owner in begun:
                     self.counts[owner] += 1
 
     def keep(self, owner: str, heads: Heads) -> None:

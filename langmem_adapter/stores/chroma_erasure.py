@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from langgraph.store.base import PutOp
 
 from langmem_adapter.namespaces import Namespace
 from langmem_adapter.stores.chroma_book import Book
@@ -21,8 +22,9 @@ from langmem_adapter.stores.chroma_engine import Engine
 from langmem_adapter.stores.chroma_indexes import clear_unused, names_of, remove_orphans
 from langmem_adapter.stores.chroma_places import Place
 from langmem_adapter.stores.chroma_rebuild import rebuilt, stray
-from langmem_adapter.stores.chroma_writing import apply, by_owner
+from langmem_adapter.stores.chroma_writing import apply, by_owner, check_versions
 from langmem_adapter.stores.erasure import LONGEST, Erasure, Scanner, pieces_of, read_file
+from langmem_adapter.stores.plan import Plan
 from langmem_adapter.stores.values import path
 from langmem_adapter.stores.writing import Prepared
 
@@ -68,16 +70,27 @@ class Eraser:
         places = self._book.places
         with self._book.shared.writing(places.under(prefix)):
             found = wanted(self._book, prefix, keys)
-            homes = sorted({p for owner in found.owners if (p := places.find(owner)) is not None})
+            homes = self._homes(found.owners)
             self._mark(homes)  # until verified, also if this process dies
             groups, now = by_owner(found.deletes), self._engine.now()
             for done in [w for o, g in groups.items() if (w := self._engine.written(o, g, now)) is not None]:
                 apply(self._book, done)
                 self._engine.advance(done.changed)
             self._rebuild(homes)
-        self._unverified |= found.pieces
-        self._erased |= found.pieces
-        return self._verify(len(found.deletes), wait)
+        return self._verify(len(found.deletes), wait, found.pieces)
+
+    def erase_with(self, plan: Plan, prepared: Sequence[Prepared], wait: float) -> Erasure:
+        """Commit, rebuild the collections in which the old values of what the puts touch lay, and verify."""
+        owners, pieces = by_owner(prepared), set[bytes]()
+        with self._book.shared.writing(owners):
+            check_versions(self._book, plan.expect or {})
+            for namespace, keys in _keys_by_namespace(plan.puts).items():
+                pieces |= wanted(self._book, namespace, keys).pieces
+            homes = self._homes(owners)
+            self._mark(homes)
+            self._engine.transact(plan, prepared, {}, None)
+            self._rebuild(homes)
+        return self._verify(len(plan.puts), wait, pieces)
 
     def finish(self, wait: float) -> Erasure:
         """Rebuild what is marked, drop what an interrupted rebuild left, and verify."""
@@ -86,7 +99,7 @@ class Eraser:
             self._rebuild([p for p in self._book.places.all() if p.id in marked])
             for name in stray(self._book):
                 self._book.chroma.drop(name)
-        return self._verify(0, wait)
+        return self._verify(0, wait, set())
 
     def close(self) -> None:
         """Look into the indexes once more: what Chroma touched since may have been written with what memory held."""
@@ -101,6 +114,9 @@ class Eraser:
                 self._book.places.set_meta(in_memory=None)
                 self._erased.clear()
 
+    def _homes(self, owners: Iterable[str]) -> list[Place]:
+        return sorted({p for owner in owners if (p := self._book.places.find(owner)) is not None})
+
     def _mark(self, places: Sequence[Place]) -> None:
         marked = set(self._book.places.meta().get("erasing") or ())
         in_memory = True if self._book.chroma.path is not None else None
@@ -113,7 +129,9 @@ class Eraser:
             with self._book.shared.writing(self._book.owners_in(place)):
                 rebuilt(self._book, place, place.dims)
 
-    def _verify(self, items: int, wait: float) -> Erasure:
+    def _verify(self, items: int, wait: float, erased: set[bytes]) -> Erasure:
+        self._unverified |= erased
+        self._erased |= erased
         folder, pieces = self._book.chroma.path, set(self._unverified)
         if folder is None:
             done = unreachable(self._book.chroma, items)
@@ -124,6 +142,13 @@ class Eraser:
             if not self._unverified:
                 self._book.places.set_meta(erasing=None)
         return done
+
+
+def _keys_by_namespace(puts: Iterable[PutOp]) -> dict[Namespace, list[str]]:
+    found: dict[Namespace, list[str]] = {}
+    for put in puts:
+        found.setdefault(tuple(put.namespace), []).append(put.key)
+    return found
 
 
 def _written(index: Path) -> float:

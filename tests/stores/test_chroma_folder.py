@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from langgraph.store.base import PutOp
 from stores.chroma_clients import http_client, running_server
 
+from langmem_adapter import Memory
 from langmem_adapter.embeddings import HashEmbeddings
-from langmem_adapter.errors import EmbedderMismatch, InvalidInput, StoreClosed, StoreError
+from langmem_adapter.errors import Conflict, EmbedderMismatch, InvalidInput, StoreClosed, StoreError
 from langmem_adapter.stores.chroma import ChromaMemoryStore
 
 ADA, BOB = ("memories", "app", "user", "ada", "facts"), ("memories", "app", "user", "bob", "facts")
@@ -283,6 +285,57 @@ def test_over_http_an_erasure_is_pending_until_the_folder_is_opened(tmp_path: Pa
     assert legible(folder) != set()
     with ChromaMemoryStore(folder, index=INDEX) as store:
         assert store.finish_erasure().state == "done"
+    assert legible(folder) == set()
+
+
+async def test_erase_with_commits_on_condition_and_clears(folder: Path) -> None:
+    with ChromaMemoryStore(folder, index=INDEX) as store:
+        fill(store)
+        _, seen = store.read([], versions=[ADA])
+        with pytest.raises(Conflict):
+            store.erase_with([PutOp(ADA, "secret", None)], expect={ADA: 1})
+        assert store.doctor().problems == ()
+        new = {"content": "Ada keeps no secrets", "topic": "general"}
+        done = store.erase_with([PutOp(ADA, "secret", new), PutOp(ADA, "k0", None)], expect=seen)
+        assert (done.state, "searched" in done.note) == ("done", True)
+        assert store.search(ADA, query="no secrets")[0].value == new
+        assert store.get(ADA, "k0") is None
+        _, seen = await store.aread([], versions=[ADA])
+        assert (await store.aerase_with([PutOp(ADA, "k1", None)], expect=seen)).state == "done"
+        assert store.doctor().problems == ()
+    assert legible(folder) == set()
+
+
+def test_what_memory_deletes_is_gone_from_the_files(folder: Path) -> None:
+    def told() -> list[str]:
+        return [p.name for p in folder.rglob("*") if p.is_file() and b"zebrapear" in p.read_bytes().lower()]
+
+    with ChromaMemoryStore(folder, index=INDEX) as store:
+        memory = Memory(store)
+        memory.add("I like zebrapears.", user_id="ada", session_id="s")
+        memory.add("I like tea.", user_id="bob", session_id="s")
+    assert told()
+    with ChromaMemoryStore(folder, index=INDEX) as store:
+        memory = Memory(store)
+        assert memory.forget_source("s", user_id="ada").state == "done"
+        assert [r.content for r in memory.get_all(user_id="bob")] == ["The user likes tea."]
+        memory.add("I like zebrapears.", user_id="ada", session_id="t")
+        memory.delete_all(user_id="ada")
+        assert {i.namespace[3] for i in store.search(("memories",))} == {"bob"}
+        assert store.doctor().problems == ()
+    assert told() == []
+
+
+def test_erase_with_over_http_is_finished_when_the_folder_is_opened(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    with running_server(folder) as port, http_client(port) as client, ChromaMemoryStore(client, index=INDEX) as store:
+        fill(store)
+        done = store.erase_with([PutOp(ADA, "secret", None)], expect={})
+        assert (done.state, "finish_erasure()" in done.note) == ("pending", True)
+        assert store.erase_with([], expect={}).state == "pending"
+    assert legible(folder) != set()
+    with ChromaMemoryStore(folder, index=INDEX) as store:
+        assert store.erase_with([], expect={}).state == "done"
     assert legible(folder) == set()
 
 
