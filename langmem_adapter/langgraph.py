@@ -209,10 +209,12 @@ async def recall_step(memory: Memory, io: IO, state: Any, ids: Ids) -> dict[str,
     try:
         found = _recalled(memory, ids, state, messages)
         if found is None:
-            found = await memory._recall(io, messages, **ids.reader, source_type=ids.source_type, hear=ids.learn)
+            found = await memory._in_time(
+                io, lambda io: memory._recall(io, messages, **ids.reader, source_type=ids.source_type, hear=ids.learn)
+            )
     except Exception as error:  # noqa: BLE001 - a memory that cannot be recalled must not fail the user's turn
         memory.report("recall_failed", error=type(error).__name__, thread_id=ids.session_id)
-        found = _nothing(memory, ids, messages)
+        found = _nothing(memory, ids, messages, late=isinstance(error, TimeoutError))
     if found is None:
         return {}
     _keep(memory, ids, messages, found)
@@ -225,22 +227,28 @@ async def block_step(memory: Memory, io: IO, state: Any, ids: Ids) -> Block:
     try:
         found = _recalled(memory, ids, state, messages)
         if found is None:
-            found = await memory._recall(io, messages, **ids.reader, hear=False)
+            found = await memory._in_time(io, lambda io: memory._recall(io, messages, **ids.reader, hear=False))
             if found is None:
                 return NO_BLOCK
             _keep(memory, ids, messages, found)
-        return await memory._recall_block(
-            io, found, session_id=ids.session_id, app_name=ids.app_name, agent_id=ids.agent_id
+        if not found.refs:
+            return NO_BLOCK
+        recalled = found
+        return await memory._in_time(
+            io,
+            lambda io: memory._recall_block(
+                io, recalled, session_id=ids.session_id, app_name=ids.app_name, agent_id=ids.agent_id
+            ),
         )
     except Exception as error:  # noqa: BLE001 - a memory that cannot be recalled must not fail the user's turn
         memory.report("recall_failed", error=type(error).__name__, thread_id=ids.session_id)
         return NO_BLOCK
 
 
-def _nothing(memory: Memory, ids: Ids, messages: Sequence[BaseMessage]) -> Recollection | None:
+def _nothing(memory: Memory, ids: Ids, messages: Sequence[BaseMessage], *, late: bool) -> Recollection | None:
     # Nothing was recalled, and nobody shall try again in this turn.
     last = messages[-1].id if messages and isinstance(messages[-1], HumanMessage) else None
-    return None if last is None else Recollection(message_id=last, user_id=ids.user_id, key=memory.key)
+    return None if last is None else Recollection(message_id=last, user_id=ids.user_id, key=memory.key, late=late)
 
 
 async def remember_step(memory: Memory, io: IO, state: Any, ids: Ids, *, backfill: bool = False) -> None:
@@ -250,14 +258,17 @@ async def remember_step(memory: Memory, io: IO, state: Any, ids: Ids, *, backfil
     messages = _messages(state)
     try:
         found = _recalled(memory, ids, state, messages)
-        await memory._remember(
+        late = found is not None and found.late
+        heard = found is not None and found.heard
+        await memory._learn_in_time(
             io,
-            messages,
-            **ids.reader,
-            source_type=ids.source_type,
-            backfill=backfill,
-            heard=found is not None and found.heard,
+            lambda io: memory._remember(
+                io, messages, **ids.reader, source_type=ids.source_type, backfill=backfill, heard=heard, only_queue=late
+            ),
+            late=late,
         )
+        if late:
+            memory.report("remember_queued", thread_id=ids.session_id)
     except Exception as error:  # noqa: BLE001 - the user has the answer; the turn stays queued
         memory.report("remember_failed", error=type(error).__name__, thread_id=ids.session_id)
 

@@ -91,6 +91,14 @@ logger = logging.getLogger("langmem_adapter")
 LOOK_AGAIN = 0.5
 """Seconds after the end of a lease or pause at which the worker looks at the turn again."""
 
+LOCAL_DEADLINE = 0.3
+REMOTE_DEADLINE = 2.0
+"""Seconds that a turn waits for a recall: with `HashEmbeddings`, and with an embedder that may be far away."""
+WARMING_UP = 2.0
+"""Seconds that it waits until a first recall has succeeded: files are opened, caches filled."""
+LEARNING_DEADLINE = 5.0
+"""Seconds that a turn waits for what needs no model to be learnt from it; it is then learnt all the same."""
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -137,12 +145,13 @@ class Memory:
     user id, where several people share a thread. `checkpointer`: whose threads `forget_source` and `delete_all` delete
     too. `keep_turns`: what is kept of a turn that taught something, so that a later `forget_source` can decide anew:
     its "text", only the "excerpts" that its facts rest on, or "nothing" (then what rests on other sources too is
-    flagged instead of rebuilt). `maintain_every`: an owner's memory is maintained (see `maintain`) each time so many of
-    its records were written (less often when it has thousands); None: only when you call it. `retention_days`: how long
-    an expired memory, which nobody sees any more, is still stored. `on_event(name, data)` is told what was learnt
-    ("learnt", with the operations), what went wrong ("recall_failed", "remember_failed") and what models cost
-    ("model_call"). `clock`
-    returns the current time, UTC-aware.
+    flagged instead of rebuilt). `recall_deadline`: seconds after which a graph's turn goes on without memories, and is
+    only queued to be learnt (default: 0.3 with the embedder that needs no model, else 2). `maintain_every`: an owner's
+    memory is maintained (see `maintain`) each time so many of its records were written (less often when it has
+    thousands); None: only when you call it. `retention_days`: how long an expired memory, which nobody sees any more,
+    is still stored. `on_event(name, data)` is told what was learnt ("learnt", with the operations), what went wrong
+    ("recall_failed", "remember_failed") and what models cost ("model_call"). `clock` returns the current time,
+    UTC-aware.
     """
 
     def __init__(
@@ -161,6 +170,7 @@ class Memory:
         people: Mapping[str, str] | None = None,
         checkpointer: BaseCheckpointSaver[Any] | None = None,
         keep_turns: KeepTurns = "text",
+        recall_deadline: float | None = None,
         maintain_every: int | None = 50,
         retention_days: float = 30,
         weights: Weights | None = None,
@@ -185,8 +195,14 @@ class Memory:
             extractor = extractor or ModelExtractor(model, topics=registered)
             judge = judge or ModelJudge(model)
         chosen = extractor or RuleExtractor(self._tools)
+        self._asks_a_model = not isinstance(chosen, RuleExtractor) and when == "inline"
         if keep_turns not in ("text", "excerpts", "nothing"):
             raise InvalidInput(f"keep_turns must be 'text', 'excerpts' or 'nothing', got {keep_turns!r}")
+        if recall_deadline is not None and not arguments.number(recall_deadline, "recall_deadline") > 0:
+            raise InvalidInput(f"recall_deadline must be seconds above 0, got {recall_deadline!r}")
+        local = isinstance(getattr(self.store, "embeddings", None) or embed, HashEmbeddings)
+        self._deadline = recall_deadline or (LOCAL_DEADLINE if local else REMOTE_DEADLINE)
+        self._warm = False
         self._every = None if maintain_every is None else arguments.count(maintain_every, "maintain_every")
         self._due: set[Reader] = set()
         self._retention = arguments.days(retention_days, "retention_days")
@@ -951,14 +967,19 @@ class Memory:
         source_type: SourceType | None = None,
         backfill: bool = False,
         heard: bool = False,
+        only_queue: bool = False,
     ) -> list[Operation]:
         """Learn from the last human message of a thread, and what followed it; call it after the model answered.
 
         `backfill`: from all human messages, for a thread that is older than its memory. `heard`: `recall` queued the
-        message, so that one which is in the queue no more was erased since, and is not learnt.
+        message, so that one which is in the queue no more was erased since, and is not learnt. `only_queue`: learn at
+        the user's next turn.
         """
         speaker = Reader(user_id, app_name, session_id, agent_id)
         spoken = self._latest(coerce(messages), speaker, arguments.source_kind(source_type), backfill=backfill)
+        if only_queue:
+            await learning.hear(io, spoken)
+            return []
         return await self._learn(io, spoken, heard=heard and not backfill)
 
     async def _end_session(
@@ -1096,6 +1117,21 @@ class Memory:
             logger.exception("on_event failed for %s", event)
 
     # ---------------------------------------------------------------- inside
+
+    async def _in_time(self, io: IO, step: Callable[[IO], Coroutine[Any, Any, T]]) -> T:
+        """The result of a recall, or TimeoutError when a turn cannot wait for it any longer."""
+        found = await io.bounded(step, self._deadline if self._warm else max(self._deadline, WARMING_UP))
+        self._warm = True
+        return found
+
+    async def _learn_in_time(self, io: IO, step: Callable[[IO], Coroutine[Any, Any, T]], *, late: bool) -> T:
+        """The result of learning; what takes too long goes on without the turn, which gets a TimeoutError.
+
+        A model may take its time where the caller wants to wait for it. `late`: the store was too slow before.
+        """
+        if late:
+            return await io.bounded(step, self._deadline)
+        return await (step(io) if self._asks_a_model else io.bounded(step, LEARNING_DEADLINE))
 
     def _latest(
         self,

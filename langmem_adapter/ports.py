@@ -5,8 +5,11 @@ never suspend, so `run` finishes it in one `send`; with `AsyncPort` the same ste
 """
 
 import asyncio
+import contextvars
 import random
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+import threading
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -78,6 +81,9 @@ class IO(Protocol):
     async def sleep(self, seconds: float) -> None:
         """Wait."""
 
+    async def bounded(self, step: Callable[["IO"], Coroutine[Any, Any, T]], seconds: float) -> T:
+        """The result of another step, or TimeoutError after so long; that step then goes on without us."""
+
 
 class _NoStore:
     """The store of a port that only asks."""
@@ -92,6 +98,8 @@ class SyncPort:
     def __init__(self, store: ConditionalStore | None, sleep: Callable[[float], None]) -> None:
         self._store: ConditionalStore = store or _NoStore()
         self._sleep = sleep
+        self._lock = threading.Lock()
+        self._late: set[Future[Any]] = set()
 
     async def read(
         self, ops: Sequence[Any], *, versions: Sequence[Namespace] = ()
@@ -113,12 +121,35 @@ class SyncPort:
     async def sleep(self, seconds: float) -> None:
         self._sleep(seconds)
 
+    async def bounded(self, step: Callable[[IO], Coroutine[Any, Any, T]], seconds: float) -> T:
+        _fewer_than(STRAGGLERS, self._late)
+        done: Future[T] = Future()
+        context = contextvars.copy_context()
+        threading.Thread(target=lambda: context.run(self._finish, step, done), daemon=True, name="memory").start()
+        try:
+            return done.result(seconds)
+        except TimeoutError:
+            with self._lock:
+                if done.done():  # it is the step's own
+                    raise
+                self._late.add(done)
+            raise TimeoutError(f"the store took longer than {seconds} s") from None
+
+    def _finish(self, step: Callable[[IO], Coroutine[Any, Any, T]], done: "Future[T]") -> None:
+        try:
+            done.set_result(run(step(self)))
+        except BaseException as error:  # noqa: BLE001 - it is raised where the result is asked for
+            done.set_exception(error)
+        with self._lock:
+            self._late.discard(done)
+
 
 class AsyncPort:
     """IO that never blocks the event loop. Without a store it can only ask and sleep."""
 
     def __init__(self, store: ConditionalStore | None) -> None:
         self._store: ConditionalStore = store or _NoStore()
+        self._late: set[asyncio.Task[Any]] = set()
 
     async def read(
         self, ops: Sequence[Any], *, versions: Sequence[Namespace] = ()
@@ -141,6 +172,34 @@ class AsyncPort:
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+    async def bounded(self, step: Callable[[IO], Coroutine[Any, Any, T]], seconds: float) -> T:
+        _fewer_than(STRAGGLERS, self._late)
+        task = asyncio.get_running_loop().create_task(step(self))
+        try:
+            await asyncio.wait({task}, timeout=seconds)
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+        if not task.done():
+            self._late.add(task)  # the loop itself holds a task but weakly
+            task.add_done_callback(self._ended)
+            raise TimeoutError(f"the store took longer than {seconds} s")
+        return task.result()
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._late.discard(task)
+        if not task.cancelled():
+            task.exception()  # nobody waits for it any more
+
+
+STRAGGLERS = 16
+"""Calls that may be left waiting for a store that does not answer, before further ones do not even begin."""
+
+
+def _fewer_than(most: int, late: Collection[object]) -> None:
+    if len(late) >= most:
+        raise TimeoutError(f"{len(late)} earlier calls still wait for the store")
 
 
 ATTEMPTS = 50

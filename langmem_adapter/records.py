@@ -312,6 +312,8 @@ class Recollection(Frozen):
     """`Memory.key` of the memory that recalled it."""
     heard: bool = False
     """Whether the message was queued to be learnt."""
+    late: bool = False
+    """Whether the store was too slow to wait for: this turn does without memories, and is only queued afterwards."""
     refs: tuple[Ref, ...] = ()
 
 

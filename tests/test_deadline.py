@@ -1,0 +1,139 @@
+"""A store that hangs costs a turn its memories, and nothing else: no more time than the deadline, no fact."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.graph import END, START, StateGraph
+from langgraph.store.memory import InMemoryStore
+from support import Model, config
+
+from langmem_adapter.errors import InvalidInput
+from langmem_adapter.langgraph import MemoryState, prompt_with_memories, recall_node, remember_node
+from langmem_adapter.memory import Memory
+from langmem_adapter.middleware import MemoryMiddleware
+
+PATIENCE = 10
+"""Far less than the store hangs, far more than a turn takes on a busy machine."""
+
+
+class Hanging(InMemoryStore):
+    """Answers at once, or, while it hangs, not before it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.free = threading.Event()
+        self.free.set()
+
+    def batch(self, ops: Any) -> Any:
+        assert self.free.wait(60)
+        return super().batch(ops)
+
+    async def abatch(self, ops: Any) -> Any:
+        assert await asyncio.to_thread(self.free.wait, 60)
+        return await super().abatch(ops)
+
+
+@pytest.fixture
+def store() -> Iterator[Hanging]:
+    store = Hanging()
+    yield store
+    store.free.set()
+
+
+def graph(memory: Memory, model: Model) -> Any:
+    builder = StateGraph(MemoryState)
+    builder.add_node("recall", recall_node(memory))
+    builder.add_node("model", lambda s: {"messages": [model.invoke(prompt_with_memories(s, system="Be nice."))]})
+    builder.add_node("remember", remember_node(memory))
+    builder.add_edge(START, "recall")
+    builder.add_edge("recall", "model")
+    builder.add_edge("model", "remember")
+    builder.add_edge("remember", END)
+    return builder.compile()
+
+
+def said(text: str, i: int) -> dict[str, Any]:
+    return {"messages": [HumanMessage(text, id=f"h{i}")]}
+
+
+def test_the_turn_goes_on_and_what_was_said_is_learnt_later(store):
+    events: list[str] = []
+    memory = Memory(store, on_event=lambda name, data: events.append(name), recall_deadline=0.2)
+    model = Model()
+    app = graph(memory, model)
+    app.invoke(said("I'm vegan.", 1), config())  # warm
+    app.invoke(said("What do I eat?", 2), config())
+    assert "vegan" in model.system
+    store.free.clear()
+    events.clear()
+    start = time.monotonic()
+    out = app.invoke(said("I live in Rome.", 3), config())
+    assert time.monotonic() - start < PATIENCE
+    assert out["messages"][-1].text == "Understood."
+    assert model.system == "Be nice."
+    assert events == ["recall_failed", "remember_failed"]
+    store.free.set()
+    app.invoke(said("Where do I live?", 4), config())
+    app.invoke(said("Where do I live, please?", 5), config())
+    assert "Rome" in model.system
+    assert memory.pending(user_id="u") == []
+
+
+def test_a_store_that_is_slow_once_has_the_turn_queued(store):
+    events: list[str] = []
+    memory = Memory(store, on_event=lambda name, data: events.append(name), recall_deadline=0.2)
+    app = graph(memory, Model(replies=[AIMessage("ok")]))
+    app.invoke(said("I'm vegan.", 1), config())
+    store.free.clear()
+    state = recall_node(memory).invoke(said("I live in Rome.", 2), config())
+    assert state["memories"]["late"]
+    store.free.set()
+    events.clear()
+    remember_node(memory).invoke({**said("I live in Rome.", 2), **state}, config())
+    assert events == ["remember_queued"]
+    assert [t.messages[0].text for t in memory.pending(user_id="u")] == ["I live in Rome."]
+
+
+async def test_the_async_turn_goes_on_too(store):
+    from langchain.agents import create_agent
+
+    events: list[str] = []
+    memory = Memory(store, on_event=lambda name, data: events.append(name), recall_deadline=0.2)
+    agent = create_agent(Model(), [], middleware=[MemoryMiddleware(memory)])
+    await agent.ainvoke(said("I'm vegan.", 1), config())
+    store.free.clear()
+    events.clear()
+    start = time.monotonic()
+    out = await agent.ainvoke(said("I live in Rome.", 2), config())
+    assert time.monotonic() - start < PATIENCE
+    assert out["messages"][-1].text == "Understood."
+    assert events[0] == "recall_failed"
+    store.free.set()
+    for _ in range(500):
+        if await memory.apending(user_id="u"):
+            break
+        await asyncio.sleep(0.01)
+    await agent.ainvoke(said("Hello", 3), config())
+    assert "The user lives in Rome." in [r.content for r in await memory.aget_all(user_id="u")]
+
+
+def test_calls_left_behind_do_not_pile_up(store):
+    memory = Memory(store, recall_deadline=0.01)
+    app = graph(memory, Model())
+    app.invoke(said("I'm vegan.", 1), config())
+    store.free.clear()
+    before = threading.active_count()
+    for i in range(40):
+        recall_node(memory).invoke(said("What do I eat?", i), config())
+    assert threading.active_count() - before <= 20
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), "soon"])
+def test_a_deadline_is_a_time(store, seconds):
+    with pytest.raises(InvalidInput, match="recall_deadline"):
+        Memory(store, recall_deadline=seconds)
