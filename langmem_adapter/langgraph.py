@@ -248,7 +248,9 @@ async def block_step(memory: Memory, io: IO, state: Any, ids: Ids) -> Block:
 def _nothing(memory: Memory, ids: Ids, messages: Sequence[BaseMessage], *, late: bool) -> Recollection | None:
     # Nothing was recalled, and nobody shall try again in this turn.
     last = messages[-1].id if messages and isinstance(messages[-1], HumanMessage) else None
-    return None if last is None else Recollection(message_id=last, user_id=ids.user_id, key=memory.key, late=late)
+    if last is None:
+        return None
+    return Recollection(message_id=last, user_id=ids.user_id, key=_key(memory) or "", late=late)
 
 
 async def remember_step(memory: Memory, io: IO, state: Any, ids: Ids, *, backfill: bool = False) -> None:
@@ -320,7 +322,7 @@ class _Node(Runnable[Any, T]):
         self._step = step
         watch()
         if memory is not None:
-            _known[memory.key] = memory
+            _known[id(memory)] = memory
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> T:
         mine = self._memory or own_memory()
@@ -333,7 +335,7 @@ class _Node(Runnable[Any, T]):
 
 # -------------------------------------------------------------------- which memory, which message
 
-_known: WeakValueDictionary[str, Memory] = WeakValueDictionary()
+_known: WeakValueDictionary[int, Memory] = WeakValueDictionary()
 _own: OrderedDict[int, tuple[BaseStore, Memory]] = OrderedDict()
 _recent: WeakKeyDictionary[Memory, OrderedDict[tuple[Any, ...], Recollection]] = WeakKeyDictionary()
 RECENT = 1_000
@@ -350,19 +352,25 @@ def own_memory(store: BaseStore | None = None) -> Memory:
         while len(_own) > 8:
             _own.popitem(last=False)
     memory = _own[id(store)][1]
-    _known[memory.key] = memory
+    _known[id(memory)] = memory
     return memory
+
+
+def _key(memory: Memory) -> str | None:
+    """`memory.key`, if that is known without asking a server, which may be away."""
+    return memory._base.known_id
 
 
 def _recaller(state: Any, ids: Ids) -> Memory | None:
     """The memory that recalled for this state's last human message; None if there is nothing to recall for."""
     kept = _kept(state)
-    if kept is not None and kept.key in _known:
-        return _known[kept.key]
+    by_key = {_key(m) or str(id(m)): m for m in _known.values()}
+    if kept is not None and kept.key in by_key:
+        return by_key[kept.key]
     messages = _messages(state)
     if not any(isinstance(m, HumanMessage) for m in messages):
         return None
-    known = list(_known.values())
+    known = list(by_key.values())
     if not known and _store() is not None:
         return own_memory()
     # Without a `memories` channel the state does not say which; nor may it, when the store has moved.
@@ -394,8 +402,10 @@ def _recalled(memory: Memory, ids: Ids, state: Any, messages: Sequence[BaseMessa
     """What this memory recalled before for the last human message: from state, or from this process."""
     last = memory.last_said(messages, **ids.reader)
     kept = _kept(state)
-    if last is not None and kept is not None and (kept.message_id, kept.key) == (last, memory.key):
-        return kept
+    if last is not None and kept is not None and kept.message_id == last:
+        key = _key(memory)
+        if key is None or kept.key in ("", key):  # else it is another memory's
+            return kept
     if not _has_id(messages, last):
         return None
     return _recent.get(memory, OrderedDict()).get((ids.user_id, ids.app_name, ids.session_id, last))

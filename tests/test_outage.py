@@ -6,14 +6,17 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from langchain.agents import create_agent
+from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.graph import END, START, StateGraph
 from stores.postgres_server import URL, Server, server
 from support import config
 
 from langmem_adapter.embeddings import HashEmbeddings
-from langmem_adapter.langgraph import MemoryState, prompt_with_memories, recall_node, remember_node
+from langmem_adapter.langgraph import MemoryState, prompt_with_memories, recall_node, remember_node, with_memories
 from langmem_adapter.memory import Memory
+from langmem_adapter.middleware import MemoryMiddleware
 from langmem_adapter.namespaces import namespace
 from langmem_adapter.records import Turn
 from langmem_adapter.stores.postgres import PostgresMemoryStore
@@ -100,6 +103,26 @@ def test_a_server_that_dies_while_the_model_answers_costs_neither_answer_nor_fac
     for content in ("The user follows a vegetarian diet.", "The user goes by Ada."):
         assert content in concierge.systems[-1]
     assert concierge.memory.pending(user_id="u") == []
+
+
+async def test_a_process_that_starts_while_the_server_is_away_answers_and_remembers_later(mortal: Server) -> None:
+    mortal.kill()
+    concierge = Concierge(mortal.url())
+    agent = create_agent(FakeListChatModel(responses=["Noted."]), [], middleware=[MemoryMiddleware(concierge.memory)])
+    wrapped = with_memories(FakeListChatModel(responses=["Noted."]), concierge.memory)
+    said: Any = {"messages": [HumanMessage("I work at Acme.", id="h1")]}
+    assert agent.invoke(said, config("u", "a"))["messages"][-1].text == "Noted."
+    assert (await agent.ainvoke(said, config("u", "b")))["messages"][-1].text == "Noted."
+    assert wrapped.invoke(said["messages"], config("u", "c")).text == "Noted."
+    assert concierge.say("I'm a vegetarian.") < PATIENCE
+    assert await concierge.asay("I'm a vegetarian.", "u") < PATIENCE
+    assert concierge.systems == ["Concierge."] * 2
+    assert set(concierge.told()) == {"recall_failed", "remember_failed"}
+    mortal.start()
+    concierge.say("Please call me Ada.")
+    concierge.say("What do you know about me?")
+    assert "The user goes by Ada." in concierge.systems[-1]
+    concierge.store.close()
 
 
 async def test_all_that_was_acknowledged_is_there_after_the_server_died_twice_under_load(

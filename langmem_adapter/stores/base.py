@@ -71,6 +71,11 @@ class MemoryStore(BaseStore, abc.ABC):
     def store_id(self) -> str:
         """A name of the stored data that is the same in every process that opens it."""
 
+    @property
+    def known_id(self) -> str | None:
+        """`store_id`, if it is known without asking a server."""
+        return self.store_id
+
     @abc.abstractmethod
     def read(self, ops: Sequence[Any], *, versions: Sequence[Namespace] = ()) -> tuple[list[Any], dict[Namespace, int]]:
         """Results of LangGraph read ops and `RankOp`s, in order, and the versions of the named namespaces.

@@ -79,6 +79,11 @@ class ForeignStore:
         """The class of the store and its number in order of first use: equal in every process built alike."""
         return self._shared.store_id
 
+    @property
+    def known_id(self) -> str | None:
+        """See `MemoryStore.known_id`."""
+        return self.store_id
+
     def read(self, ops: Sequence[Any], *, versions: Sequence[Namespace] = ()) -> tuple[list[Any], dict[Namespace, int]]:
         """See `MemoryStore.read`."""
         return run(self._read(self._batch, self._embed, ops, versions))

@@ -142,6 +142,11 @@ class PostgresMemoryStore(MemoryStore):
         return self._opened().store_id
 
     @property
+    def known_id(self) -> str | None:
+        """`store_id`; None before the first call that reached the server."""
+        return None if self._schema is None else self._schema.store_id
+
+    @property
     def embeddings(self) -> Any:
         """The LangChain `Embeddings` in use; None without an index."""
         return None if self._embedder is None else self._embedder.embeddings
