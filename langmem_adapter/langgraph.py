@@ -367,6 +367,8 @@ def _recaller(state: Any, ids: Ids) -> Memory | None:
     by_key = {_key(m) or str(id(m)): m for m in _known.values()}
     if kept is not None and kept.key in by_key:
         return by_key[kept.key]
+    if kept is not None and not kept.key and by_key:  # nothing was recalled, whichever it was
+        return next((m for m in by_key.values() if _key(m) is None), next(iter(by_key.values())))
     messages = _messages(state)
     if not any(isinstance(m, HumanMessage) for m in messages):
         return None
