@@ -169,8 +169,8 @@ def copy(conn: sqlite3.Connection, source: str, target: str, tools: Tools) -> No
     if threads.find(conn, target, "") is not None:
         raise InvalidInput(f"thread {target!r} exists; a copy never overwrites, delete it first or name a new one")
     new = conn.execute(
-        "INSERT INTO ckpt_threads (thread, family, epoch, next_seq, next_loose, died, death) "
-        "SELECT ?, family, 1, next_seq, next_loose, ?, ? FROM ckpt_threads WHERE id = ?",
+        "INSERT INTO ckpt_threads (thread, family, epoch, next_seq, next_loose, erasures, died, death) "
+        "SELECT ?, family, 1, next_seq, next_loose, erasures, ?, ? FROM ckpt_threads WHERE id = ?",
         (target, *threads.died_at(conn, target, tools.hashes), thread.id),
     ).lastrowid
     assert new is not None
@@ -185,11 +185,14 @@ def copy(conn: sqlite3.Connection, source: str, target: str, tools: Tools) -> No
         "WHERE id >= ? AND id < ?",
         (shift, *bounds),
     )
-    conn.execute("INSERT INTO ckpt_erased SELECT ?, hash, until FROM ckpt_erased WHERE thread = ?", (new, thread.id))
+    conn.execute(
+        "INSERT INTO ckpt_erased SELECT ?, hash, until, erasure, shape FROM ckpt_erased WHERE thread = ?",
+        (new, thread.id),
+    )
 
 
 _COPIED = {
-    "ckpt_checkpoints": "id, parent, saved, run, metadata, body",
+    "ckpt_checkpoints": "id, parent, saved, run, metadata, body, began",
     "ckpt_channels": "channel, version, kind, data",
     "ckpt_writes": "checkpoint, task, idx, path, channel, kind, data",
 }

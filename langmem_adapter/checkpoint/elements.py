@@ -9,13 +9,14 @@ from collections import OrderedDict, deque
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from langmem_adapter.checkpoint import threads
 from langmem_adapter.checkpoint.allowlist import Name
 from langmem_adapter.checkpoint.codec import Codec
 from langmem_adapter.checkpoint.messages import Batch, Draft, kind_of, stored
 from langmem_adapter.checkpoint.schema import LOOSE, SHIFT
 from langmem_adapter.checkpoint.sealing import Hashes, Sealing
-from langmem_adapter.checkpoint.threads import Thread, is_later
-from langmem_adapter.checkpoint.tombstones import Redactor, body_hash, id_hash
+from langmem_adapter.checkpoint.threads import Thread
+from langmem_adapter.checkpoint.tombstones import Redactor, Refused, body_hash, id_hash
 from langmem_adapter.checkpoint.trees import parse
 
 CACHE_BYTES = 64 << 20
@@ -39,10 +40,15 @@ class Listed(NamedTuple):
     names: list[Name]
     fields: bytes
     runs: list[int]
+    began: int
 
-    def begins(self, batch: Batch) -> bool:
-        """Whether the other list goes on where this one ends."""
-        return batch.fields.startswith(self.fields) and batch.names[: len(self.names)] == self.names
+    def begins(self, batch: Batch, began: int) -> bool:
+        """Whether the other list goes on where this one ends, and would have been refused nothing else."""
+        return (
+            self.began == began
+            and batch.fields.startswith(self.fields)
+            and batch.names[: len(self.names)] == self.names
+        )
 
 
 class Known:
@@ -58,7 +64,8 @@ class Known:
         """By hash: all elements."""
         self.lists: deque[Listed] = deque(maxlen=_LISTS)
         """The lists stored last: a list that begins like one of them needs no hashing but for its end."""
-        self.erased: dict[bytes, str | None] = {}
+        self.erased: list[tuple[bytes, int | None, int]] = []
+        """Hash of what must not come back, number of the erasure (None: for ever), shape."""
         self.size = 0
 
     def learn(self, numbers: Iterable[tuple[bytes, int]]) -> None:
@@ -67,16 +74,15 @@ class Known:
         self.numbers.update(numbers)
         self.size += (len(self.numbers) - before) * _ENTRY
 
-    def longest(self, batch: Batch) -> Listed | None:
+    def longest(self, batch: Batch, began: int) -> Listed | None:
         """The longest known list with which this one begins."""
-        return max(
-            (known for known in self.lists if known.begins(batch)), key=lambda known: len(known.names), default=None
-        )
+        found = (known for known in self.lists if known.begins(batch, began))
+        return max(found, key=lambda known: len(known.names), default=None)
 
     def keep(self, listed: Listed) -> None:
         """Know this list; it takes the place of the one it continues."""
-        if self.erased or len(listed.fields) > _LONGEST_LIST:
-            return  # what is refused in one checkpoint may be welcome in a later one
+        if len(listed.fields) > _LONGEST_LIST:
+            return
         kept = [known for known in self.lists if not listed.fields.startswith(known.fields)]
         self.lists = deque((*kept, listed), maxlen=_LISTS)
 
@@ -97,8 +103,7 @@ class Cache:
         known = self._threads.get(thread.id)
         if known is None or known.epoch != thread.epoch:
             known = self._threads[thread.id] = Known(thread.epoch)
-            rows = conn.execute("SELECT hash, until FROM ckpt_erased WHERE thread = ?", (thread.id,))
-            known.erased = dict(rows.fetchall())
+            known.erased = threads.erased_from(conn, thread.id)
         self._threads.move_to_end(thread.id)
         for start, end in ((known.next_seq, thread.next_seq), (known.next_loose, thread.next_loose)):
             if start < end:
@@ -117,12 +122,13 @@ class Cache:
 class Placing:
     """Gives elements their numbers within one write transaction."""
 
-    def __init__(self, conn: sqlite3.Connection, thread: Thread, known: Known, tools: Tools, checkpoint: str) -> None:
+    def __init__(self, conn: sqlite3.Connection, thread: Thread, known: Known, tools: Tools, began: int) -> None:
         self._conn = conn
         self._thread = thread
         self._known = known
         self._tools = tools
-        self._checkpoint = checkpoint
+        self._began = began
+        self._refused = Refused((h, s) for h, n, s in known.erased if n is None or n > began)
         self._new: dict[bytes, int] = {}
         self._lists: list[Listed] = []
         self._rows: list[tuple[int, bytes, bytes | None, bytes | None, bytes]] = []
@@ -130,7 +136,7 @@ class Placing:
 
     def runs(self, batch: Batch) -> list[int]:
         """The runs of a list's messages (see `values`)."""
-        known = self._known.longest(batch)
+        known = self._known.longest(batch, self._began)
         start, fields, runs = (len(known.names), known.fields, known.runs.copy()) if known else (0, b"", [])
         drafts = batch.drafts(start)
         fields += b"".join(packed for _, packed in drafts)
@@ -143,7 +149,7 @@ class Placing:
                 runs[-1] += 1
             else:
                 runs += (number, 1)
-        self._lists.append(Listed(batch.names, fields, runs))
+        self._lists.append(Listed(batch.names, fields, runs, self._began))
         return runs
 
     def message(self, draft: Draft) -> int:
@@ -171,14 +177,7 @@ class Placing:
 
     def redacted(self, packed: bytes) -> bytes:
         """Packed bytes without the messages that were erased from this thread."""
-        erased = self._known.erased
-        if not erased:
-            return packed
-
-        def refused(hashed: bytes) -> bool:
-            return hashed in erased and not is_later(self._checkpoint, erased[hashed])
-
-        return Redactor(self._tools.hashes, refused).redact(packed)
+        return Redactor(self._tools.hashes, self._refused).redact(packed) if self._refused.hashes else packed
 
     def finish(self) -> None:
         """Write the new elements and the thread's counters."""

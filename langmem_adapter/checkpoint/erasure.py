@@ -8,12 +8,13 @@ two a mark in `ckpt_meta` says that an erasure is unfinished, so that a crash or
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from langmem_adapter.checkpoint import schema, threads, tombstones, trees, values
 from langmem_adapter.checkpoint.elements import Tools
 from langmem_adapter.checkpoint.messages import kind_of
 from langmem_adapter.checkpoint.schema import SHIFT
-from langmem_adapter.checkpoint.tombstones import Redactor, body_hash, id_hash
+from langmem_adapter.checkpoint.tombstones import Redactor, Refused, body_hash, id_hash
 from langmem_adapter.checkpoint.trees import Branch
 from langmem_adapter.errors import StoreError
 from langmem_adapter.stores.connections import Connections
@@ -95,45 +96,52 @@ def _range(thread: int) -> tuple[int, int]:
 
 def erase_messages(
     conn: sqlite3.Connection, thread_id: str, message_ids: Sequence[str], tools: Tools
-) -> tuple[int, set[bytes]]:
-    """Replace messages by tombstones in the thread and all copies of it; returns how many places, and pieces."""
+) -> tuple[int, set[bytes], int]:
+    """Replace messages by tombstones in the thread and all copies of it, and take their words out of all else there.
+
+    Returns how many places, pieces to look for, and how often a short text stays because other messages say it.
+    """
     sql = "SELECT id FROM ckpt_threads WHERE family = (SELECT family FROM ckpt_threads WHERE thread = ?)"
     family = [t for (t,) in conn.execute(sql, (thread_id,))]
     wanted = {id_hash(tools.hashes, m) for m in message_ids}
-    bodies: set[bytes] = set()
+    bodies: dict[bytes, int] = {}
     for thread in family:
         bodies |= _bodies(conn, thread, wanted, tools)
+    refused = Refused((*((h, 0) for h in wanted), *bodies.items()))
     mark = threads.moment()
-    changed = 0
+    changed = left = 0
     pieces: set[bytes] = set()
     for thread in family:
-        found, more = _redact_thread(conn, thread, wanted | bodies, tools)
-        changed, pieces = changed + found, pieces | more
-        refused = [(thread, h, None) for h in wanted] + [(thread, h, mark) for h in bodies]
-        conn.executemany("INSERT OR REPLACE INTO ckpt_erased VALUES (?, ?, ?)", refused)
-        conn.execute("UPDATE ckpt_threads SET epoch = epoch + 1 WHERE id = ?", (thread,))
+        found, more, stay = _redact_thread(conn, thread, refused, tools)
+        changed, pieces, left = changed + found, pieces | more, left + stay
+        conn.execute("UPDATE ckpt_threads SET epoch = epoch + 1, erasures = erasures + 1 WHERE id = ?", (thread,))
+        (number,) = conn.execute("SELECT erasures FROM ckpt_threads WHERE id = ?", (thread,)).fetchone()
+        rows: list[tuple[Any, ...]] = [(thread, h, None, number, 0) for h in wanted]
+        rows += [(thread, h, mark, number, shape) for h, shape in bodies.items()]
+        conn.executemany("INSERT OR REPLACE INTO ckpt_erased VALUES (?, ?, ?, ?, ?)", rows)
     schema.set_meta(conn, UNFINISHED, "1")
-    return changed, pieces
+    return changed, pieces, left
 
 
-def _bodies(conn: sqlite3.Connection, thread: int, wanted: set[bytes], tools: Tools) -> set[bytes]:
+def _bodies(conn: sqlite3.Connection, thread: int, wanted: set[bytes], tools: Tools) -> dict[bytes, int]:
     """The hashes of the messages with these ids as they are without an id, wherever they are stored."""
-    watcher = Redactor(tools.hashes, lambda h: h in wanted)
+    watcher = Redactor(tools.hashes, Refused((h, 0) for h in wanted))
     for _, _, _, data in _texts(conn, thread):
         watcher.redact(tools.sealing.open(data))
-    return {h for m in watcher.removed for h in tombstones.traces(tools.hashes, m)}
+    return {h: s for m in watcher.removed for h, s in tombstones.traces(tools.hashes, m).items()}
 
 
-def _redact_thread(conn: sqlite3.Connection, thread: int, erased: set[bytes], tools: Tools) -> tuple[int, set[bytes]]:
-    changed = 0
+def _redact_thread(
+    conn: sqlite3.Connection, thread: int, refused: Refused, tools: Tools
+) -> tuple[int, set[bytes], int]:
+    redactor = Redactor(tools.hashes, refused)
     pieces: set[bytes] = set()
     for table, key, hashed, data in list(_texts(conn, thread)):
-        redactor = Redactor(tools.hashes, lambda h: h in erased)
+        redactor.removed.clear()
         before = tools.sealing.open(data)
         after = redactor.redact(before)
         if after is before:
             continue
-        changed += redactor.changed
         if tools.sealing.scheme == "none":
             pieces |= _cut_all(v for m in redactor.removed for t in tombstones.texts(m) for v in tombstones.variants(t))
         else:
@@ -143,7 +151,7 @@ def _redact_thread(conn: sqlite3.Connection, thread: int, erased: set[bytes], to
             conn.execute("UPDATE ckpt_elements SET hash = ?, body = ? WHERE id = ?", (address, body, *key))
         column, where = _PLACES[table]
         conn.execute(f"UPDATE {table} SET {column} = ? WHERE {where}", (tools.sealing.seal(after), *key))
-    return changed, pieces
+    return redactor.changed, pieces, redactor.left
 
 
 _PLACES = {
@@ -188,12 +196,17 @@ def _addresses(packed: bytes, tools: Tools) -> tuple[bytes, bytes | None]:
 # ------------------------------------------------------------------ verification
 
 
-def verify(connections: Connections, pieces: set[bytes], items: int, wait: float, *, rebuild: bool = False) -> Erasure:
-    """Clear the log, search the files, rebuild the file if anything is found (or if told to), search again."""
+def verify(
+    connections: Connections, pieces: set[bytes], items: int, wait: float, *, left: int = 0, rebuild: bool = False
+) -> Erasure:
+    """Clear the log, search the files, rebuild the file if anything is found (or if told to), search again.
+
+    `left` is how often live rows of the thread still say it.
+    """
     search = _Search(connections, pieces)
     give_up = time.monotonic() + wait
     clear = checkpoint(connections, give_up)
-    found = left = search.remains()
+    found = legible = search.remains()
     if found or rebuild:
         try:
             with connections.alone() as conn:
@@ -201,15 +214,17 @@ def verify(connections: Connections, pieces: set[bytes], items: int, wait: float
         except StoreError as e:
             return search.receipt(items, found, rebuilt=False, reason=f"the file could not be rebuilt: {e}")
         clear = checkpoint(connections, max(give_up, time.monotonic() + wait))
-        left = search.remains()
+        legible = search.remains()
     reason = ""
     if not clear:
         reason = "another connection is reading an older state, so the write-ahead log could not be cleared"
-    elif left:
-        reason = f"{len(left)} pieces are still legible"
+    elif legible:
+        reason = f"{len(legible)} pieces are still legible"
     else:
         with connections.writing() as conn:
             schema.set_meta(conn, UNFINISHED, None)
+        if left:
+            reason = f"the same words stand in {left} other places of the thread's messages; erase those messages too"
     return search.receipt(items, found, rebuilt=bool(found) or rebuild, reason=reason)
 
 

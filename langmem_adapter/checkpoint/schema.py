@@ -94,6 +94,12 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         # Deletions of threads are numbered (ckpt_meta: deaths). The number of the last one of this id; 0: not known.
         "ALTER TABLE ckpt_dead ADD COLUMN death INTEGER NOT NULL DEFAULT 0",
         "ALTER TABLE ckpt_threads ADD COLUMN death INTEGER NOT NULL DEFAULT 0",
+        # Erasures of messages are numbered in each thread. A checkpoint knows after which one its run began, and so
+        # which words it may still carry. `shape` of a text: bytes << 32 | their sum, to find it inside others.
+        "ALTER TABLE ckpt_threads ADD COLUMN erasures INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE ckpt_checkpoints ADD COLUMN began INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE ckpt_erased ADD COLUMN erasure INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE ckpt_erased ADD COLUMN shape INTEGER NOT NULL DEFAULT 0",
     ),
 )
 

@@ -227,8 +227,11 @@ class SqliteCheckpointer(BaseCheckpointSaver[str]):
         """Replace messages by tombstones in every checkpoint, fork and copy of a thread, and clear their bytes.
 
         Also where they were stored without an id, in inputs, pending writes and payloads of tasks. A tombstone keeps
-        type, id and the ends of tool calls. A run that still holds such a message cannot store it again. `items` of
-        the receipt counts the places; `shared`, texts that other messages or memories hold too.
+        type, id and the ends of tool calls. What a message said — its texts of 12 bytes or more, in content, arguments
+        and extras — is taken out of all other values of the thread as well, wherever it stands in them; out of other
+        messages if it has 24 bytes or more. A run that began before cannot store any of it again; new input can. The
+        receipt is `pending`, with the reason, while the thread still says it. `items` counts the places; `shared`,
+        pieces of it that other threads or memories in the file hold too.
         """
         return self._erase_messages(thread_id, message_ids, wait)
 
@@ -282,8 +285,8 @@ class SqliteCheckpointer(BaseCheckpointSaver[str]):
         if not all(isinstance(i, str) for i in wanted):
             raise InvalidInput(f"message_ids is a list of ids, which are strings, not {wanted!r}")
         change = erasure.erase_messages
-        count, pieces = self._change(change, thread_name(thread_id), wanted, self._tools, ticket=ticket)
-        return erasure.verify(self._connections, pieces, count, wait)
+        count, pieces, left = self._change(change, thread_name(thread_id), wanted, self._tools, ticket=ticket)
+        return erasure.verify(self._connections, pieces, count, wait, left=left)
 
     def _prune(self, thread_ids: Sequence[str], strategy: str, ticket: Ticket | None = None) -> None:
         names = [thread_name(t) for t in id_list(thread_ids, "thread_ids")]

@@ -2,7 +2,7 @@
 
 import sqlite3
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from langgraph.checkpoint.base.id import uuid6
@@ -26,14 +26,15 @@ class Thread(NamedTuple):
     next_loose: int
     died: str | None
     death: int
+    erasures: int
     space: int
 
 
 def find(conn: sqlite3.Connection, thread_id: str, ns: str) -> Thread | None:
     """The thread of this id; None if there is none."""
     row = conn.execute(
-        "SELECT t.id, t.epoch, t.next_seq, t.next_loose, t.died, t.death, coalesce(s.id, 0) FROM ckpt_threads t "
-        "LEFT JOIN ckpt_spaces s ON s.thread = t.id AND s.ns = ? WHERE t.thread = ?",
+        "SELECT t.id, t.epoch, t.next_seq, t.next_loose, t.died, t.death, t.erasures, coalesce(s.id, 0) "
+        "FROM ckpt_threads t LEFT JOIN ckpt_spaces s ON s.thread = t.id AND s.ns = ? WHERE t.thread = ?",
         (ns, thread_id),
     ).fetchone()
     return None if row is None else Thread(*row)
@@ -73,10 +74,46 @@ def moment() -> str:
     return str(uuid6(clock_seq=_HIGHEST_CLOCK))
 
 
-def is_later(checkpoint: str, mark: str | None) -> bool:
+def began(
+    conn: sqlite3.Connection, thread: Thread, made: Where, parent: str | None, metadata: Mapping[str, Any]
+) -> int:
+    """After which erasure of the thread's messages the run of a new checkpoint began.
+
+    A run that begins with new words begins now; what goes on inherits from its parent, and a subgraph from its
+    caller. Where that cannot be told, before all of them.
+    """
+    if not thread.erasures:
+        return 0
+    callers = metadata.get("parents") or {}
+    if callers:
+        ns, caller = max(callers.items(), key=lambda item: len(item[0]))
+        return began_of(conn, space_of(conn, thread.id, ns), caller)
+    if metadata.get("source") in ("input", "update"):
+        mark = conn.execute("SELECT max(until) FROM ckpt_erased WHERE thread = ?", (thread.id,)).fetchone()[0]
+        return thread.erasures if _is_later(str(made.checkpoint), mark or "") else 0
+    return began_of(conn, thread.space, parent)
+
+
+def began_of(conn: sqlite3.Connection, space: int, checkpoint: str | None) -> int:
+    """The same of a stored checkpoint; 0 if it is not there."""
+    row = conn.execute("SELECT began FROM ckpt_checkpoints WHERE space = ? AND id = ?", (space, checkpoint)).fetchone()
+    return 0 if row is None else int(row[0])
+
+
+def erased_from(conn: sqlite3.Connection, thread: int) -> list[tuple[bytes, int | None, int]]:
+    """What was erased from a thread: hash, number of the erasure (None: refused for ever), shape of a text."""
+    rows = conn.execute("SELECT hash, until IS NULL, erasure, shape FROM ckpt_erased WHERE thread = ?", (thread,))
+    return [(hashed, None if always else number, shape) for hashed, always, number, shape in rows]
+
+
+def space_of(conn: sqlite3.Connection, thread: int, ns: str) -> int:
+    """The number of a namespace; 0 if it has none."""
+    row = conn.execute("SELECT id FROM ckpt_spaces WHERE thread = ? AND ns = ?", (thread, ns)).fetchone()
+    return 0 if row is None else int(row[0])
+
+
+def _is_later(checkpoint: str, mark: str) -> bool:
     """Whether a checkpoint was certainly made after a moment. Ids that do not tell a time were not."""
-    if mark is None:
-        return False
     return len(checkpoint) == 36 and checkpoint[14] == "6" and checkpoint > mark
 
 
@@ -135,8 +172,7 @@ def _has(conn: sqlite3.Connection, space: int, checkpoint: str) -> bool:
 
 
 def _stored(conn: sqlite3.Connection, thread: int, ns: str, checkpoint: str) -> bool:
-    row = conn.execute("SELECT id FROM ckpt_spaces WHERE thread = ? AND ns = ?", (thread, ns)).fetchone()
-    return row is not None and _has(conn, row[0], checkpoint)
+    return _has(conn, space_of(conn, thread, ns), checkpoint)
 
 
 def _made_before(checkpoint: str, mark: str) -> bool:

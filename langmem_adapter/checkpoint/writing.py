@@ -51,13 +51,14 @@ class Writer:
         with self._placing() as done, self._connections.writing(ticket) as conn:
             thread = threads.enter(conn, where.thread_id, where.ns, tools.hashes)
             self._admit(conn, thread, made, where.checkpoint, metadata.get("parents"), packed.versions.values())
-            placing = done(Placing(conn, thread, self.cache.of(conn, thread), tools, checkpoint["id"]))
+            began = threads.began(conn, thread, made, where.checkpoint, metadata)
+            placing = done(Placing(conn, thread, self.cache.of(conn, thread), tools, began))
             conn.executemany(
                 "INSERT OR REPLACE INTO ckpt_channels VALUES (?, ?, ?, ?, ?)",
                 list(_channel_rows(conn, thread, packed, checkpoint, placing, tools)),
             )
             conn.execute(
-                "INSERT OR REPLACE INTO ckpt_checkpoints VALUES (?, ?, ?, ?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO ckpt_checkpoints VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     thread.space,
                     checkpoint["id"],
@@ -66,6 +67,7 @@ class Writer:
                     _run_hash(tools.hashes, packed.run_id),
                     tools.sealing.seal(placing.redacted(packed.metadata)),
                     tools.sealing.seal(packed.body),
+                    began,
                 ),
             )
             for writes in self._held.pop(made, ()):
@@ -123,19 +125,23 @@ class Writer:
                 self._hold(made, given)
                 return
             thread = threads.enter(conn, where.thread_id, where.ns, tools.hashes)
-            placing = done(Placing(conn, thread, self.cache.of(conn, thread), tools, str(made.checkpoint)))
+            began = threads.began_of(conn, thread.space, made.checkpoint) if thread.erasures else 0
+            placing = done(Placing(conn, thread, self.cache.of(conn, thread), tools, began))
             _insert_writes(conn, thread, made, given, placing, tools)
             placing.finish()
 
     def _is_early(self, conn: sqlite3.Connection, thread: Thread | None, made: Where, tools: Tools) -> bool:
-        """Whether writes must wait for their checkpoint, because only that tells if a deleted thread is meant.
+        """Whether writes must wait for their checkpoint, because only that tells if a deleted thread is meant, or
+        which erased words they may carry.
 
         ThreadDeleted if it is known to be. LangGraph stores checkpoints one after the other, but writes at once.
         """
         died, death = threads.died_at(conn, made.thread_id, tools.hashes) if thread is None else thread[4:6]
-        if died is None or (thread is not None and threads.has_checkpoint(conn, thread, str(made.checkpoint))):
+        if died is None and (thread is None or not thread.erasures):
             return False
-        if self.lives.is_from_before(made, death):
+        if thread is not None and threads.has_checkpoint(conn, thread, str(made.checkpoint)):
+            return False
+        if died is not None and self.lives.is_from_before(made, death):
             raise threads.deleted(made.thread_id)
         return not self.lives.knows(made)
 

@@ -229,7 +229,10 @@ def test_late_copies_without_an_id_are_refused_but_later_words_are_not(saver: Sq
     bare = VICTIM.model_copy(update={"id": None})
     saver.put_writes(place, [("messages", [bare]), ("__start__", {"messages": [("user", NEEDLE)]})], "late")
     assert where(path, NEEDLE) == []
-    said_again = put(saver, place, messages=[HumanMessage(NEEDLE, id="new")], __start__={"messages": [bare]})
+    late = put(saver, place, messages=[HumanMessage(NEEDLE, id="new")], __start__={"messages": [bare]})
+    assert where(path, NEEDLE) == []
+    new = {"messages": [HumanMessage(NEEDLE, id="new")], "__start__": {"messages": [bare]}}
+    said_again = put(saver, late, {"source": "input"}, **new)
     assert values(saver, said_again)["messages"] == [HumanMessage(NEEDLE, id="new")]
     assert values(saver, said_again)["__start__"] == {"messages": [bare]}
 
@@ -255,11 +258,23 @@ def test_short_words_of_others_stay(saver: SqliteCheckpointer) -> None:
     }
 
 
-def test_texts_that_others_hold_too_are_reported(saver: SqliteCheckpointer) -> None:
-    put(saver, messages=[VICTIM, AIMessage(f"You said: {NEEDLE}", id="quote")])
+def test_quotes_go_and_what_other_threads_say_is_reported(saver: SqliteCheckpointer) -> None:
+    put(saver, messages=[VICTIM, AIMessage(f"You said: {NEEDLE}!", id="quote")])
+    put(saver, config("other"), messages=[HumanMessage(NEEDLE, id="o")])
     receipt = saver.erase_messages("t1", ["v"])
     assert (receipt.state, receipt.shared > 0) == ("done", True)
-    assert values(saver, config())["messages"][1].text == f"You said: {NEEDLE}"
+    assert values(saver, config())["messages"][1].text == f"You said: {ERASED}!"
+    assert values(saver, config("other"))["messages"][0].text == NEEDLE
+
+
+def test_short_texts_that_other_messages_say_are_pending(saver: SqliteCheckpointer, path: Path) -> None:
+    said = [HumanMessage("Thanks a lot!", id="a"), AIMessage("You said: Thanks a lot!", id="b")]
+    place = put(saver, messages=said, note="Thanks a lot!")
+    receipt = saver.erase_messages("t1", ["a"])
+    assert (receipt.state, "1 other places" in receipt.reason) == ("pending", True)
+    assert values(saver, place) == {"messages": [HumanMessage(ERASED, id="a"), said[1]], "note": ERASED}
+    assert saver.erase_messages("t1", ["b"]).state == "done"
+    assert where(path, "Thanks a lot!") == []
 
 
 def test_unknown_threads_and_messages_are_no_error(saver: SqliteCheckpointer) -> None:
