@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from langmem_adapter.extraction.grounding import ground
+from langmem_adapter.extraction.unsaid import unsaid
 from langmem_adapter.records import Candidate, Extraction, Message, SourceType, Turn
 from langmem_adapter.text import MAX_CONTENT, clean, one_line
 from langmem_adapter.topics import Topics
@@ -31,6 +32,8 @@ def accept(turn: Turn, proposed: Extraction, topics: Topics, policy: TrustPolicy
 def _refusal(candidate: Candidate, message: Message | None, messages: dict[str, Message]) -> str | None:
     if message is None or message.role not in ("human", "tool"):
         return "not_said_by_user"
+    if message.role == "human" and unsaid(message.text):
+        return "not_to_be_remembered"
     if not one_line(clean(candidate.content)) or len(candidate.content) > MAX_CONTENT:
         return "bad_length"
     return ground(candidate, messages)

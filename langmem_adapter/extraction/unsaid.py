@@ -1,0 +1,44 @@
+"""Whether a person asks that what he says be not remembered: "don't store this", "off the record".
+
+Then the message teaches nothing, whatever an extractor finds in it.
+"""
+
+import re
+
+_START = r"(?:^|[.!?;:,\n—–-]\s*|\b(?:please|but|and|so|bitte|aber|und|por favor|per favore|alsjeblieft)\s+)"
+"""Where an order may begin: "I don't remember that film" is none."""
+
+_WHAT = r"\s+(?:this|that|it|these|those|any|anything|what|the\s+following|my|about)\b"
+
+_PATTERNS = [
+    # English
+    _START + r"(?:do\s+not|don['’]?t|never)\s+(?:ever\s+)?(?:remember|store|save|record|memori[sz]e|learn|note\s+down|write\s+down)"
+    + _WHAT,
+    _START + r"forget\s+(?:this|that\s+(?:i|my|we)\b|what\s+(?:i|we)\b)",
+    r"\boff\s+the\s+record\b",
+    r"\bnot\s+for\s+the\s+record\b",
+    # German
+    r"\b(?:merk\w*|speicher\w*|notier\w*|behalt\w*)\s+(?:(?:dir|das|dies|es|bitte)\s+)+nicht\b",
+    _START + r"vergiss\s*,?\s*(?:das\b|was\s+ich\b|dass\s+(?:ich|meine?)\b)",
+    # French
+    r"\bne\s+(?:retiens|retenez|m[ée]morise[sz]?|enregistre[sz]?|note[sz]?|garde[sz]?)\s+pas\b",
+    _START + r"oublie[sz]?\s+(?:que\s+(?:je|j['’]|mon|ma)|ce\s+que|[çc]a\b)",
+    # Spanish
+    _START + r"no\s+(?:(?:lo|la|esto|eso)\s+)?(?:recuerdes|guardes|memorices|anotes)\b",
+    _START + r"olvida\s+(?:que\s+\w+|lo\s+que|esto|eso)\b",
+    # Italian
+    _START + r"non\s+(?:ricordare|ricordarti|memorizzare|salvare|annotare)\b",
+    _START + r"dimentica\s+(?:che|quello|questo)\b",
+    # Portuguese
+    _START + r"n[ãa]o\s+(?:(?:o|a|isto|isso)\s+)?(?:lembre|guarde|salve|memorize|anote)s?\b",
+    _START + r"esque[cç]a\s+(?:que|o\s+que|isto|isso)\b",
+    # Dutch
+    r"\b(?:onthoud|bewaar|noteer)\s+(?:dit|dat|het)\s+(?:alsjeblieft\s+)?niet\b",
+    r"\bsla\s+(?:dit|dat|het)\s+(?:alsjeblieft\s+)?niet\s+op\b",
+]  # fmt: skip
+_UNSAID = re.compile("|".join(f"(?:{p})" for p in _PATTERNS), re.IGNORECASE)
+
+
+def unsaid(text: str) -> bool:
+    """Whether the text asks that it be not remembered."""
+    return _UNSAID.search(text) is not None
