@@ -10,10 +10,11 @@ _START = r"(?:^|[.!?;:,\n—–-]\s*|\b(?:please|but|and|so|bitte|aber|und|por f
 
 _WHAT = r"\s+(?:this|that|it|these|those|any|anything|what|the\s+following|my|about)\b"
 
+_KEEP = r"(?:remember|store|save|record|memori[sz]e|learn|note\s+down|write\s+down)"
+
 _PATTERNS = [
     # English
-    _START + r"(?:do\s+not|don['’]?t|never)\s+(?:ever\s+)?(?:remember|store|save|record|memori[sz]e|learn|note\s+down|write\s+down)"
-    + _WHAT,
+    _START + rf"(?:do\s+not|don['’]?t|never)\s+(?:ever\s+)?{_KEEP}{_WHAT}",
     _START + r"forget\s+(?:this|that\s+(?:i|my|we)\b|what\s+(?:i|we)\b)",
     r"\boff\s+the\s+record\b",
     r"\bnot\s+for\s+the\s+record\b",
@@ -35,7 +36,7 @@ _PATTERNS = [
     # Dutch
     r"\b(?:onthoud|bewaar|noteer)\s+(?:dit|dat|het)\s+(?:alsjeblieft\s+)?niet\b",
     r"\bsla\s+(?:dit|dat|het)\s+(?:alsjeblieft\s+)?niet\s+op\b",
-]  # fmt: skip
+]
 _UNSAID = re.compile("|".join(f"(?:{p})" for p in _PATTERNS), re.IGNORECASE)
 
 
