@@ -4,12 +4,14 @@ import secrets
 from contextlib import ExitStack
 
 import pytest
+from langgraph.store.base import SearchOp
 from langgraph.store.memory import InMemoryStore
 
 from langmem_adapter import Memory
 from langmem_adapter.embeddings import HashEmbeddings
 from langmem_adapter.errors import StoreError
 from langmem_adapter.migrate import migrate
+from langmem_adapter.stores.chroma import ChromaMemoryStore
 from langmem_adapter.stores.postgres import PostgresMemoryStore
 
 INDEX = {"dims": 256, "embed": HashEmbeddings(), "fields": ["content"]}
@@ -23,6 +25,8 @@ def opened(tmp_path, request):
         def make(kind, name):
             if kind == "sqlite":
                 return stack.enter_context(Memory(tmp_path / f"{name}.db"))
+            if kind == "chroma":
+                return Memory(stack.enter_context(ChromaMemoryStore(tmp_path / name, index=INDEX)))
             if kind == "postgres":
                 url, schema = request.getfixturevalue("database"), f"{name}_{secrets.token_hex(6)}"
                 return Memory(stack.enter_context(PostgresMemoryStore(url, schema=schema, index=INDEX)))
@@ -93,3 +97,89 @@ def test_a_target_that_loses_things_is_told(filled):
 
     with pytest.raises(StoreError, match="does not give back"):
         migrate(filled.store, Leaky())
+
+
+OURS = [("sqlite", "postgres"), ("postgres", "chroma"), ("chroma", "sqlite")]
+
+
+@pytest.mark.parametrize(("source", "target"), [*OURS, ("sqlite", "in_memory")])
+def test_what_was_forgotten_since_an_earlier_move_is_forgotten_in_the_target_too(opened, source, target):
+    old, new = opened(source, "source"), opened(target, "target")
+    old.add("I'm a vegetarian.", user_id="u", session_id="s1")
+    old.add("I live in Ghent.", user_id="u", session_id="s2")
+    old.add("I live in Oslo.", user_id="v", session_id="s3")
+    new.store.put(("its", "own"), "k", {"any": "value"})
+    migrate(old.store, new.store)
+    old.forget_source("s1", user_id="u")
+    old.delete_all(user_id="v")
+    done = migrate(old.store, new.store)
+    assert done.deleted > 0
+    assert [r.content for r in new.get_all(user_id="u", status="all")] == ["The user lives in Ghent."]
+    assert new.get_all(user_id="v", status="all") == []
+    assert [i.namespace for i in new.store.search(("memories",), limit=99) if i.namespace[3] == "v"] == []
+    new.store.delete(("its", "own"), "k")
+    assert migrate(new.store, InMemoryStore()).digest == done.digest  # the target's own
+
+
+@pytest.mark.parametrize(("source", "target"), OURS)
+def test_a_target_in_use_is_not_overwritten(opened, source, target):
+    old, new = opened(source, "source"), opened(target, "target")
+    old.add("I live in Ghent.", user_id="u", session_id="s1")
+    migrate(old.store, new.store)
+    new.add("I'm a vegetarian.", user_id="u", session_id="s2")
+    before = new.get_all(user_id="u")
+    with pytest.raises(StoreError, match=r"written to since.*'u', 'facts'"):
+        migrate(old.store, new.store)
+    assert new.get_all(user_id="u") == before
+
+
+@pytest.mark.parametrize(("source", "target"), OURS)
+def test_times_deadlines_and_index_settings_are_moved(opened, source, target):
+    old, new, n = opened(source, "source").store, opened(target, "target").store, ("docs", "x")
+    old.put(n, "secret", {"content": "apple"}, index=False)
+    old.put(n, "own", {"title": "pear"}, index=["title"])
+    old.put(n, "brief", {"content": "plum"}, ttl=600)
+    old.put(n, "own", {"title": "a pear"}, index=["title"])
+    old.put(n, "twice", {"content": "fig"})
+    migrate(old, new)
+
+    def seen(store):
+        return [(i.key, i.value, i.created_at, i.updated_at) for i in store.search(n)]
+
+    assert seen(new) == seen(old)
+    for query in ("apple", "pear", "plum"):
+        found = [{i.key for i in store.search(n, query=query) if i.score} for store in (old, new)]
+        assert found[0] == found[1]
+    assert new.kept(n) == old.kept(n)
+    assert migrate(old, new).copied == 0
+    new.put(n, "later", {"content": "date"})
+    assert new.search(n)[0].key == "later"
+
+
+def test_a_source_with_short_pages_is_moved_as_a_whole(opened):
+    class Capped(InMemoryStore):
+        def batch(self, ops):
+            return super().batch(
+                [op._replace(limit=min(op.limit, 7)) if isinstance(op, SearchOp) else op for op in ops]
+            )
+
+    source, target = Capped(), opened("sqlite", "target").store
+    for i in range(30):
+        source.put(("a", "b"), str(i), {"n": i})
+    assert migrate(source, target).items == 30
+    assert len(target.search(("a", "b"), limit=99)) == 30
+
+
+def test_what_a_foreign_source_does_not_have_is_named(opened):
+    source, target = InMemoryStore(), opened("sqlite", "target").store
+    source.put(("a", "b"), "k", {})
+    target.put(("a", "b"), "more", {})
+    with pytest.raises(StoreError, match=r"1 items in \('a', 'b'\).*'more'"):
+        migrate(source, target)
+
+
+def test_what_a_target_does_not_take_is_named(opened):
+    source, target = opened("sqlite", "source").store, opened("postgres", "target").store
+    source.put(("a", "b"), "k", {"text": "a\0b"})
+    with pytest.raises(StoreError, match=r"'a', 'b'.*NUL"):
+        migrate(source, target)

@@ -61,6 +61,18 @@ class Erased(Frozen):
     note: str = ""
 
 
+class Kept(NamedTuple):
+    """What a store keeps of an item beside its value. Times are microseconds since the epoch."""
+
+    paths: tuple[str, ...] | None
+    """Those that are indexed; (): none; None: those of the store."""
+    created_at: int
+    updated_at: int
+    expires_at: int | None
+    ttl: float | None
+    """Minutes."""
+
+
 class MemoryStore(BaseStore, abc.ABC):
     """A LangGraph store with what consolidation needs on top."""
 
@@ -98,6 +110,14 @@ class MemoryStore(BaseStore, abc.ABC):
         """`erase_with` without blocking the event loop."""
         await self.acommit(puts, expect=expect)
         return Erased(state="pending", note="deleted; call the store's erase() to clear its files")
+
+    @abc.abstractmethod
+    def kept(self, namespace: Namespace) -> tuple[int, dict[str, Kept]]:
+        """When a namespace was last written to (0: never), and what is kept of its items, by key. For `migrate`."""
+
+    @abc.abstractmethod
+    def take_over(self, puts: Sequence[PutOp], kept: Sequence[Kept]) -> None:
+        """`batch` of puts with the times that another store kept of them."""
 
     @abc.abstractmethod
     async def aread(

@@ -13,7 +13,7 @@ from langgraph.store.base import IndexConfig, Op, PutOp, Result, TTLConfig
 from langmem_adapter.errors import InvalidInput, StoreClosed
 from langmem_adapter.namespaces import Namespace
 from langmem_adapter.stores import chroma_keeping, writing
-from langmem_adapter.stores.base import Erased, Guarantees, MemoryStore, Mode
+from langmem_adapter.stores.base import Erased, Guarantees, Kept, MemoryStore, Mode
 from langmem_adapter.stores.chroma_book import Book
 from langmem_adapter.stores.chroma_client import Chroma
 from langmem_adapter.stores.chroma_engine import Engine
@@ -164,6 +164,17 @@ class ChromaMemoryStore(MemoryStore):
     async def acommit(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int]) -> None:
         """See `MemoryStore.acommit`."""
         await self._arun(commit_plan(puts, expect))
+
+    def kept(self, namespace: Namespace) -> tuple[int, dict[str, Kept]]:
+        """See `MemoryStore.kept`."""
+        return chroma_keeping.kept(self._book, namespace)
+
+    def take_over(self, puts: Sequence[PutOp], kept: Sequence[Kept]) -> None:
+        """See `MemoryStore.take_over`."""
+        p = plan(puts)
+        prepared = self._prepare(p)
+        writing.give_times(prepared, kept)
+        self._engine.transact(p, prepared, {}, None)
 
     # one batch
 

@@ -6,17 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from langmem_adapter.namespaces import Namespace
 from langmem_adapter.records import Frozen
+from langmem_adapter.stores.base import Kept
 from langmem_adapter.stores.chroma_book import Book
 from langmem_adapter.stores.chroma_embedder import stored
 from langmem_adapter.stores.chroma_engine import Engine
 from langmem_adapter.stores.chroma_places import OWN_COLLECTIONS, Place
 from langmem_adapter.stores.chroma_rebuild import rebuilt, stray
-from langmem_adapter.stores.chroma_rows import Row, head_of, head_record, item_records, row_of
+from langmem_adapter.stores.chroma_rows import Row, head_of, head_record, item_records, owner_of, row_of
 from langmem_adapter.stores.chroma_writing import By
-from langmem_adapter.stores.values import decode
+from langmem_adapter.stores.values import decode, path
 from langmem_adapter.stores.vectors import Matrix
-from langmem_adapter.stores.writing import texts_at
+from langmem_adapter.stores.writing import kept_of, texts_at
 
 BATCH = 100
 """Items embedded again at a time."""
@@ -117,6 +119,17 @@ def _restore(book: Book, place: Place, batch: Batch, vectors: Matrix, by: By) ->
     if records:
         book.chroma.upsert(place.collection, records)
         book.wrote(owner, stamped)
+
+
+def kept(book: Book, space: Namespace) -> tuple[int, dict[str, Kept]]:
+    """See `MemoryStore.kept`."""
+    owner, where = path(owner_of(space)), path(space)
+    place, head = book.places.find(owner), book.heads(owner).get(where)
+    if place is None or head is None:
+        return 0, {}
+    found = book.chroma.find(place.collection, {"ns": where}, ["metadatas"])
+    rows = [row_of(id, m, None) for id, m, _, _ in found if id not in head.dead]
+    return head.latest, {r.key: kept_of(r.fields, r.created, r.updated, r.expires, r.ttl) for r in rows}
 
 
 class ChromaCheckup(Frozen):

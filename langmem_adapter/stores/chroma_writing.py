@@ -125,7 +125,12 @@ class _Space:
         h, by = self._head, self._by
         # Strictly growing in a namespace, so that "newest first" survives a clock that steps back.
         latest = max(by.now, h.latest + 1)
+        if p.times is not None:
+            latest = max(h.latest, p.times[1])
         expired = old is not None and old.expires is not None and old.expires <= by.now
+        created = latest if old is None or expired else old.created
+        expires = None if p.ttl is None else by.now + round(p.ttl * 60e6)
+        created, updated, expires = p.times or (created, latest, expires)
         row = Row(
             id=id,
             path=p.path,
@@ -133,9 +138,9 @@ class _Space:
             value=p.value,
             seq=h.version + 1 if old is None else old.seq,
             rev=h.version + 1,
-            created=latest if old is None or expired else old.created,
-            updated=latest,
-            expires=None if p.ttl is None else by.now + round(p.ttl * 60e6),
+            created=created,
+            updated=updated,
+            expires=expires,
             ttl=p.ttl,
             fields=p.fields,
             embedder=by.embedder if p.fields != "[]" else None,

@@ -25,7 +25,7 @@ from langmem_adapter.stores import embedder as embedders
 from langmem_adapter.stores import postgres_keeping as keeping
 from langmem_adapter.stores import postgres_schema as schemas
 from langmem_adapter.stores import postgres_writing as writing
-from langmem_adapter.stores.base import Erased, Guarantees, MemoryStore, Mode
+from langmem_adapter.stores.base import Erased, Guarantees, Kept, MemoryStore, Mode
 from langmem_adapter.stores.embedder import Embedder
 from langmem_adapter.stores.erasure import Erasure
 from langmem_adapter.stores.plan import Plan, check_ttl, read_index
@@ -42,6 +42,7 @@ from langmem_adapter.stores.sweeper import Sweeper, Sweeping
 from langmem_adapter.stores.values import erasable, micros, path
 from langmem_adapter.stores.vectors import Matrix
 from langmem_adapter.stores.workers import Ticket, Workers, settled
+from langmem_adapter.stores.writing import give_times
 
 logger = logging.getLogger("langmem_adapter")
 
@@ -215,6 +216,18 @@ class PostgresMemoryStore(MemoryStore):
     async def acommit(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int]) -> None:
         """See `MemoryStore.acommit`."""
         await self._arun(commit_plan(puts, expect))
+
+    def kept(self, namespace: Namespace) -> tuple[int, dict[str, Kept]]:
+        """See `MemoryStore.kept`."""
+        schema = self._opened()
+        return self._connections.reading([owner_of(namespace)], lambda conn: keeping.kept(conn, schema.name, namespace))
+
+    def take_over(self, puts: Sequence[PutOp], kept: Sequence[Kept]) -> None:
+        """See `MemoryStore.take_over`."""
+        p = plan(puts)
+        prepared = self._prepare(p.puts)
+        give_times(prepared, kept)
+        self._transact(p, prepared, {}, None, who())
 
     # one batch
 

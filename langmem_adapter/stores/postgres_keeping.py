@@ -11,13 +11,15 @@ import psycopg
 from langgraph.store.base import PutOp
 
 from langmem_adapter.errors import InvalidInput
+from langmem_adapter.namespaces import Namespace
 from langmem_adapter.records import Frozen
+from langmem_adapter.stores.base import Kept
 from langmem_adapter.stores.erasure import Erasure
-from langmem_adapter.stores.postgres_owners import distinct
+from langmem_adapter.stores.postgres_owners import distinct, owner_of
 from langmem_adapter.stores.postgres_schema import Connection, Schema, meta, run
-from langmem_adapter.stores.values import micros, namespace
+from langmem_adapter.stores.values import micros, namespace, path
 from langmem_adapter.stores.vectors import Matrix
-from langmem_adapter.stores.writing import texts_at
+from langmem_adapter.stores.writing import kept_of, texts_at
 
 OUT_OF_REACH = (
     "out of reach: the write-ahead log until it is recycled (after the next checkpoints), its archives, replicas and "
@@ -325,6 +327,18 @@ def restore(conn: Connection, s: str, batch: Sequence[Stale], vectors: Matrix, e
 
 
 # another store
+
+
+def kept(conn: Connection, s: str, space: Namespace) -> tuple[int, dict[str, Kept]]:
+    """See `MemoryStore.kept`."""
+    at = (owner_of(space), path(space))
+    rows = run(conn, f"SELECT latest, id FROM {s}.namespaces WHERE owner = %s AND path = %s", at)
+    if not rows:
+        return 0, {}
+    [(latest, id)] = rows
+    columns = "key, fields, created_at, updated_at, expires_at, ttl"
+    found = run(conn, f"SELECT {columns} FROM {s}.items WHERE owner = %s AND namespace = %s", (at[0], id))
+    return latest, {key: kept_of(*rest) for key, *rest in found}
 
 
 class Foreign(NamedTuple):

@@ -14,7 +14,7 @@ from langmem_adapter.errors import EmbedderMismatch, InvalidInput
 from langmem_adapter.namespaces import Namespace
 from langmem_adapter.stores import embedder as embedders
 from langmem_adapter.stores import erasure, keeping, reindexing, schema, writing
-from langmem_adapter.stores.base import Erased, Guarantees, MemoryStore, Mode
+from langmem_adapter.stores.base import Erased, Guarantees, Kept, MemoryStore, Mode
 from langmem_adapter.stores.connections import Connections
 from langmem_adapter.stores.embedder import Embedder
 from langmem_adapter.stores.erasure import Erasure, Wanted
@@ -25,7 +25,7 @@ from langmem_adapter.stores.reading import Settings, Snapshot
 from langmem_adapter.stores.reindexing import Stale
 from langmem_adapter.stores.sweeper import Sweeper, Sweeping
 from langmem_adapter.stores.tokens import TOKENIZER
-from langmem_adapter.stores.values import erasable, micros
+from langmem_adapter.stores.values import erasable, micros, path
 from langmem_adapter.stores.vectors import Matrix
 from langmem_adapter.stores.workers import Ticket, Workers, settled
 from langmem_adapter.stores.writing import Prepared, Refreshed, Written
@@ -176,6 +176,18 @@ class SqliteMemoryStore(MemoryStore):
     async def acommit(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int]) -> None:
         """See `MemoryStore.acommit`."""
         await self._arun(commit_plan(puts, expect))
+
+    def kept(self, namespace: Namespace) -> tuple[int, dict[str, Kept]]:
+        """See `MemoryStore.kept`."""
+        with self._connections.reading() as conn:
+            return writing.kept(conn, path(namespace))
+
+    def take_over(self, puts: Sequence[PutOp], kept: Sequence[Kept]) -> None:
+        """See `MemoryStore.take_over`."""
+        p = plan(puts)
+        prepared = self._prepare(p)
+        writing.give_times(prepared, kept)
+        self._transact(p, prepared, {}, None)
 
     # one batch
 

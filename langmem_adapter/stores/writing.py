@@ -11,6 +11,7 @@ from langgraph.store.base import PutOp, get_text_at_path, tokenize_path
 
 from langmem_adapter.errors import Conflict
 from langmem_adapter.namespaces import Namespace
+from langmem_adapter.stores.base import Kept
 from langmem_adapter.stores.facets import Deadlines, row_of, stored
 from langmem_adapter.stores.part import Change, Part
 from langmem_adapter.stores.schema import NAMESPACE_SHIFT, number
@@ -38,6 +39,8 @@ class Prepared:
     status: str | None = None
     slot: str | None = None
     ttl: float | None = None
+    times: tuple[int, int, int | None] | None = None
+    """When it was created, updated and expires, if it comes from another store."""
 
 
 class Written(NamedTuple):
@@ -252,21 +255,20 @@ class _Batch:
         else:
             id = old[0]
         # Strictly growing in a namespace, so that "newest first" survives a clock that steps back.
-        self.latest = max(self._now, self.latest + 1)
+        self.latest = max(self._now, self.latest + 1) if p.times is None else max(self.latest, p.times[1])
         expired = old is not None and old[2] is not None and old[2] <= self._now
         created = self.latest if old is None or expired else old[1]
-        self._put(id, p, created)
+        expires = None if p.ttl is None else self._now + round(p.ttl * 60e6)
+        self._put(id, p, p.times or (created, self.latest, expires))
 
-    def _put(self, id: int, p: Prepared, created: int) -> None:
+    def _put(self, id: int, p: Prepared, times: tuple[int, int, int | None]) -> None:
         assert p.row is not None
         assert p.words is not None
-        expires = None if p.ttl is None else self._now + round(p.ttl * 60e6)
-        times = (created, self.latest, expires, p.ttl)
-        self._items.append((id, self.namespace, p.key, p.value, *times, p.fields, p.topic, p.status, p.slot))
+        self._items.append((id, self.namespace, p.key, p.value, *times, p.ttl, p.fields, p.topic, p.status, p.slot))
         embedded = self._embedder is not None and p.fields != "[]"
         vectors = (self._embedder, b"" if p.vectors is None else p.vectors.tobytes()) if embedded else (None, None)
         self._index.append((id, p.words.hashes.tobytes(), p.words.language, *stored(p.row), *vectors))
-        self.changes.append(Change(id, p.row, p.words, p.vectors, expires))
+        self.changes.append(Change(id, p.row, p.words, p.vectors, times[2]))
 
     def flush(self) -> None:
         """Write the rows."""
@@ -278,6 +280,27 @@ class _Batch:
     def _many(self, sql: str, rows: Sequence[tuple[Any, ...]]) -> None:
         if rows:
             self._conn.executemany(sql, rows)
+
+
+def kept(conn: sqlite3.Connection, where: str) -> tuple[int, dict[str, Kept]]:
+    """See `MemoryStore.kept`."""
+    rows = conn.execute("SELECT id, latest FROM memory_namespaces WHERE path = ?", (where,)).fetchall()
+    if not rows:
+        return 0, {}
+    [(id, latest)] = rows
+    sql = "SELECT key, fields, created_at, updated_at, expires_at, ttl FROM memory_items WHERE namespace = ?"
+    return latest, {key: kept_of(*rest) for key, *rest in conn.execute(sql, (id,))}
+
+
+def kept_of(fields: str | None, created: int, updated: int, expires: int | None, ttl: float | None) -> Kept:
+    """What is kept of an item, from its row."""
+    return Kept(None if fields is None else tuple(json.loads(fields)), created, updated, expires, ttl)
+
+
+def give_times(prepared: Iterable[Any], kept: Sequence[Kept]) -> None:
+    """Set the times of the puts; they come in the same order."""
+    for p, k in zip(prepared, kept, strict=True):
+        p.times = (k.created_at, k.updated_at, k.expires_at)
 
 
 def refresh(conn: sqlite3.Connection, ttls: Mapping[int, float], now: int) -> list[Refreshed]:
