@@ -33,10 +33,14 @@ HOME, EMPLOYER = "home/location", "work/employer"
 SAYING = {HOME: "I live in {}.", EMPLOYER: "I work at {}."}
 WORDING = {HOME: "The user lives in {}.", EMPLOYER: "The user works at {}."}
 HUMAN = ("user_explicit", "user_implicit")
+FAST = "/dev/shm" if Path("/dev/shm").is_dir() else None
+"""Where a write waits for no disk: how much is tried depends on it."""
 
 users = st.sampled_from(USERS)
 words = st.integers(0, 4)
 sources = st.sampled_from(SOURCES)
+said = st.tuples(st.sampled_from([HOME, EMPLOYER]), words, sources, st.sampled_from(HUMAN))
+reported = st.tuples(words, sources, st.sampled_from(["bootstrapped", "tool_output", "user_implicit"]))
 
 
 def token(user: str, n: int) -> str:
@@ -111,7 +115,7 @@ class Memories(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        self.folder = Path(tempfile.mkdtemp())
+        self.folder = Path(tempfile.mkdtemp(dir=FAST))
         self.opened: list[Memory] = []
         self.clock = Clock()
         self.open(self.folder / "m0.db")
@@ -135,28 +139,28 @@ class Memories(RuleBasedStateMachine):
 
     # what is said
 
-    @rule(user=users, topic=st.sampled_from([HOME, EMPLOYER]), word=words, source=sources, implied=st.booleans())
-    def say(self, user: str, topic: str, word: int, source: str, implied: bool) -> None:
-        value, kind = token(user, word), "user_implicit" if implied else "user_explicit"
-        self.number += 1
-        said = HumanMessage(SAYING[topic].format(value), id=f"h{self.number}")
-        told: dict[str, Any] = {"user_id": user, "session_id": source, "source_type": kind}
-        actions = [o.action for o in self.memory.add(said, **told)]
-        assert actions == self.expected(user, topic, value, kind, source)
+    @rule(user=users, facts=st.lists(said, min_size=1, max_size=5), days=st.sampled_from([0, 0, 1, 400]))
+    def say(self, user: str, facts: list[tuple[str, int, str, str]], days: int) -> None:
+        for topic, word, source, kind in facts:
+            value = token(user, word)
+            self.number += 1
+            message = HumanMessage(SAYING[topic].format(value), id=f"h{self.number}")
+            told: dict[str, Any] = {"user_id": user, "session_id": source, "source_type": kind}
+            actions = [o.action for o in self.memory.add(message, **told)]
+            assert actions == self.expected(user, topic, value, kind, source)
         before = self.records(user)
-        assert self.memory.add(said, **told) == [] or self.model[user].paused  # delivered again
+        assert self.memory.add(message, **told) == []  # delivered again
         assert self.records(user) == before
+        self.clock.forward(days=days)
 
-    @rule(
-        user=users, word=words, source=sources, kind=st.sampled_from(["bootstrapped", "tool_output", "user_implicit"])
-    )
-    def report(self, user: str, word: int, source: str, kind: Any) -> None:
-        value = token(user, word)
-        op = self.memory.add_fact(
-            WORDING[HOME].format(value), topic=HOME, value=value, user_id=user, source_id=source, source_type=kind
-        )
-        expected = self.expected(user, HOME, value, kind, source)
-        assert [op.action] == (expected or ["NOOP"])
+    @rule(user=users, facts=st.lists(reported, min_size=1, max_size=5))
+    def report(self, user: str, facts: list[tuple[int, str, Any]]) -> None:
+        for word, source, kind in facts:
+            value = token(user, word)
+            op = self.memory.add_fact(
+                WORDING[HOME].format(value), topic=HOME, value=value, user_id=user, source_id=source, source_type=kind
+            )
+            assert [op.action] == (self.expected(user, HOME, value, kind, source) or ["NOOP"])
 
     def expected(self, user: str, topic: str, value: str, kind: str, source: str) -> list[str]:
         mine = self.model[user]
@@ -214,6 +218,8 @@ class Memories(RuleBasedStateMachine):
     @rule(user=users)
     def erase_all(self, user: str) -> None:
         before = self.records(user)
+        if len(before) < 3:  # or nobody ever knows much
+            return
         self.memory.delete_all(user_id=user)
         self.look(user, before)
         assert self.records(user) == []
@@ -233,7 +239,7 @@ class Memories(RuleBasedStateMachine):
 
     # what the user wants
 
-    @rule(user=users, on=st.booleans())
+    @rule(user=users, on=st.sampled_from([True, False, False]))
     def pause(self, user: str, on: bool) -> None:
         (self.memory.pause if on else self.memory.resume)(user)
         self.model[user].paused = on
@@ -247,7 +253,7 @@ class Memories(RuleBasedStateMachine):
             self.model[user].forbidden.add((one.topic, one.value))
             self.look(user, before)
 
-    @rule(user=users, topic=st.sampled_from([HOME, EMPLOYER]))
+    @rule(user=users, topic=st.just(EMPLOYER))
     def forbid_topic(self, user: str, topic: str) -> None:
         before = self.records(user)
         self.memory.forbid(user_id=user, topic=topic)
@@ -261,10 +267,6 @@ class Memories(RuleBasedStateMachine):
         self.model[user].closed, self.model[user].forbidden = set(), set()
 
     # what happens to the process and the file
-
-    @rule(days=st.sampled_from([0, 1, 40, 200]))
-    def time_passes(self, days: int) -> None:
-        self.clock.forward(days=days)
 
     @rule()
     def reopen(self) -> None:
@@ -349,7 +351,7 @@ def test_any_order_of_events_leaves_what_the_dictionary_says(tried: Callable[[st
     run_state_machine_as_test(
         Memories,
         settings=settings(
-            max_examples=2_000 if SOAK else 40,
+            max_examples=3_000 if SOAK else 120,
             stateful_step_count=50 if SOAK else 20,
             deadline=None,
             suppress_health_check=list(HealthCheck),
