@@ -30,6 +30,9 @@ Previous = Literal["stay", "restore", "refuse"]
 GHOST = "erased"
 """The kind of a candidate whose words are gone."""
 
+_Held = tuple[Namespace, str, str]
+"""The namespace, the topic, and the slot or the value of a record that is left."""
+
 # ---------------------------------------------------------------- by source
 
 
@@ -88,16 +91,18 @@ async def _forget_once(
     erased: list[str] = []
     rebuilt: list[str] = []
     flagged: list[str] = []
+    remaining: dict[str, list[_Held]] = {}
     for ns in (p for p in places if p[-1] == "facts"):
         known = {i.key: MemoryRecord.model_validate(i.value) for i in await _items(io, ns)}
         steps = steps_of(t for t in turns.values() if spaces(t)[0] == ns)
         left = dict(known)
-        for part in rebuild(known, steps, names, rules, extracted):
+        here = list(rebuild(known, steps, names, rules, extracted))
+        parts += here
+        for part in here:
             puts += [record_put(ns, r) for r in part.changed.values()]
             puts += [PutOp(ns, i, None) for i in sorted(part.gone & known.keys())]
             erased += sorted(part.gone & known.keys())
             rebuilt += part.changed
-            parts.append(part)
             left = {i: r for i, r in left.items() if i not in part.known}
         change = _change(reader, rules, versions, known.values())
         undone = undo(left.values(), names, change)
@@ -106,7 +111,12 @@ async def _forget_once(
         puts += [PutOp(ns, r.memory_id, None) for r in undone.gone]
         erased += [r.memory_id for r in undone.gone]
         flagged += sorted(blended)
-    changed_turns = [t for t in (_without(t, names) for t in _decided(turns, parts).values()) if t != turns[t.turn_id]]
+        now = (
+            known | {i: r for part in here for i, r in part.changed.items()} | {r.memory_id: r for r in undone.changed}
+        )
+        remaining |= {i: _held(ns, r) for i, r in now.items() if i not in erased}
+    spoken = {i: _without(t, names) for i, t in _decided(turns, parts).items()}
+    changed_turns = [t for i, t in _ghosted(spoken, remaining, rules).items() if t != turns[i]]
     summaries = await _summaries(io, reader, {source_id, *_threads_of(changed_turns)})
     puts += [turn_put(reader.space("turns"), t) for t in changed_turns] + summaries
     receipt = Receipt(
@@ -152,6 +162,24 @@ def _decided(turns: Mapping[str, Turn], parts: Sequence[Rebuilt]) -> dict[str, T
             candidates=(*kept.candidates, *(c for c, _ in pairs)), operations=(*kept.operations, *(o for _, o in pairs))
         )
     return found
+
+
+def _ghosted(turns: Mapping[str, Turn], remaining: Mapping[str, list[_Held]], rules: Rules) -> dict[str, Turn]:
+    """The turns without the words of records that are gone: those that only agreed with one that was deleted."""
+    pairs = [pair for t in turns.values() for pair in zip(t.candidates, t.operations, strict=False)]
+    names = {o.memory_id: c.content for c, o in pairs if c.kind == GHOST}
+    gone = {
+        o.memory_id: names.get(o.memory_id, o.memory_id)
+        for c, o in pairs
+        if c.kind != GHOST and o.memory_id is not None and o.memory_id not in remaining
+    }
+    held = {place for places in remaining.values() for place in places}
+    touched = {
+        i
+        for i, t in turns.items()
+        if any(c.kind == GHOST for c in t.candidates) or any(o.memory_id in gone for o in t.operations)
+    }
+    return {i: _scrubbed(t, gone, (), held, rules) if i in touched else t for i, t in turns.items()}
 
 
 def _without(turn: Turn, names: Names) -> Turn:
@@ -296,10 +324,15 @@ def _with_twins(named: Sequence[MemoryRecord], known: Mapping[str, MemoryRecord]
     while left:
         record = left.pop()
         for other in (known[i] for i in record.supersedes if i in known and i not in found):
-            if other.invalidated_at == other.created_at or _says(other, record) or _became_one(other):
+            if _challenged(other) or _says(other, record) or _became_one(other):
                 found[other.memory_id] = other
                 left.append(other)
     return list(found.values())
+
+
+def _challenged(record: MemoryRecord) -> bool:
+    # Not by its times: what was replaced within one tick of the clock was believed.
+    return bool(record.history) and record.history[0].action == "CONTEST"
 
 
 def _says(one: MemoryRecord, other: MemoryRecord) -> bool:
@@ -318,10 +351,6 @@ def _check_previous(gone: Sequence[MemoryRecord], previous: Previous) -> None:
             f"memory {replaced[0].memory_id!r} replaced {list(replaced[0].supersedes)}; "
             "delete with previous='stay' or previous='restore'"
         )
-
-
-_Held = tuple[Namespace, str, str]
-"""The namespace, the topic, and the slot or the value of a record that is left."""
 
 
 def _held(ns: Namespace, record: MemoryRecord) -> list[_Held]:

@@ -353,3 +353,24 @@ def test_periods_stay_apart(make):
     assert (first.content, second.content) == ("The user is vegetarian.",) * 2
     assert (first.valid_to, second.valid_from, second.valid_to) == (fish.valid_from, fish.valid_to, None)
     assert start[0] < start[1]
+
+
+def test_what_only_agreed_with_a_deleted_memory_leaves_no_words_when_the_source_between_them_goes(make):
+    """Rome, of which a deletion left a ghost, is said again; without what stood between, both are one memory."""
+    memory = make()
+    for n, (city, session) in enumerate([("Rome", "s3"), ("Lima", "s1"), ("Rome", "s3"), ("Oslo", "s3")]):
+        memory.add(HumanMessage(f"I live in {city}.", id=f"h{n}"), user_id="u", session_id=session)
+    first = memory.get_all(user_id="u", status="all")[0]
+    memory.delete(first.memory_id, user_id="u")
+    memory.forget_source("s1", user_id="u")
+    assert [r.content for r in memory.get_all(user_id="u", status="all")] == ["The user lives in Oslo."]
+    assert "Rome" not in str([i.value for i in memory.store.search(("memories",), limit=100)])
+
+
+def test_what_was_replaced_within_one_tick_of_the_clock_was_believed(make):
+    memory = make(clock=Clock())  # which stands still
+    for n, city in enumerate(["Rome", "Lima", "Oslo"]):
+        memory.add(HumanMessage(f"I live in {city}.", id=f"h{n}"), user_id="u", session_id=f"s{n}")
+    rome, lima, _ = memory.get_all(user_id="u", status="all")
+    memory.delete(lima.memory_id, user_id="u")
+    assert memory.get(rome.memory_id, user_id="u") is not None

@@ -1,4 +1,4 @@
-"""A chat model that answers nonsense, or nothing: the turn is answered and kept, no fact half learnt, later ones are."""
+"""A chat model that answers nonsense, or nothing: the turn is answered and kept, and no fact is half learnt."""
 
 from collections.abc import Callable
 from datetime import timedelta

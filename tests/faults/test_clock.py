@@ -1,4 +1,4 @@
-"""A clock that steps back a day, and one that stands still: order is by sequence, and nothing that is over comes back."""
+"""A clock that steps back a day, or stands still: order is by sequence, and nothing that is over comes back."""
 
 from datetime import timedelta
 from pathlib import Path

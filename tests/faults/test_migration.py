@@ -1,4 +1,4 @@
-"""A file of every released schema: migrated whole, also if the process dies at any statement; a newer one is refused."""
+"""A file of every released schema is migrated whole, also if the process dies at any statement; a newer is refused."""
 
 import itertools
 import os
