@@ -1,6 +1,8 @@
 """The README's code runs as it stands, and the names it tells exist."""
 
 import re
+import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -32,6 +34,14 @@ def test_the_python_blocks_of_a_guide_run_in_order(name, tmp_path, monkeypatch, 
         exec(compile(block, f"{name}.md", "exec"), namespace)
     for value in [v for v in namespace.values() if isinstance(v, langmem_adapter.Memory)]:
         value.close()
+
+
+def test_the_checkpointer_s_guide_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "guide", guide := types.ModuleType("guide"))  # its types need a module
+    for block in re.findall(r"```python\n(.*?)```", (ROOT / "docs/checkpoints.md").read_text(), re.DOTALL):
+        exec(compile(block, "checkpoints.md", "exec"), vars(guide))
+    assert capsys.readouterr().out == "Trip(to='Ghent')\ndone\n"
 
 
 def test_the_first_block_shows_what_it_promises(tmp_path, monkeypatch, capsys):

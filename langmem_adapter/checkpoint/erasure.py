@@ -18,7 +18,7 @@ from langmem_adapter.checkpoint.tombstones import Redactor, Refused, body_hash, 
 from langmem_adapter.checkpoint.trees import Branch
 from langmem_adapter.errors import StoreError
 from langmem_adapter.stores.connections import Connections
-from langmem_adapter.stores.erasure import LONGEST, SHORTEST, Erasure, Scanner, checkpoint, files_of, read_file
+from langmem_adapter.stores.erasure import LONGEST, SHORTEST, Erasure, Search, cells, checkpoint
 
 UNFINISHED = "erasing"
 _PER_VALUE = 16
@@ -203,7 +203,7 @@ def verify(
 
     `left` is how often live rows of the thread still say it.
     """
-    search = _Search(connections, pieces)
+    search = Search(connections, pieces, cells)
     give_up = time.monotonic() + wait
     clear = checkpoint(connections, give_up)
     found = legible = search.remains()
@@ -212,7 +212,7 @@ def verify(
             with connections.alone() as conn:
                 conn.execute("VACUUM")
         except StoreError as e:
-            return search.receipt(items, found, rebuilt=False, reason=f"the file could not be rebuilt: {e}")
+            return search.report(items, found, False, f"the file could not be rebuilt: {e}")
         clear = checkpoint(connections, max(give_up, time.monotonic() + wait))
         legible = search.remains()
     reason = ""
@@ -225,64 +225,4 @@ def verify(
             schema.set_meta(conn, UNFINISHED, None)
         if left:
             reason = f"the same words stand in {left} other places of the thread's messages; erase those messages too"
-    return search.receipt(items, found, rebuilt=bool(found) or rebuild, reason=reason)
-
-
-class _Search:
-    """Repeated searches for the same pieces, and what they came to."""
-
-    def __init__(self, connections: Connections, pieces: set[bytes]) -> None:
-        self._connections = connections
-        self._pieces = pieces
-        self._shared: set[bytes] = set()
-        self._sizes: dict[str, int] = {}
-
-    def remains(self) -> set[bytes]:
-        """The pieces that lie in a file but in no live row."""
-        wanted = self._pieces - self._shared
-        if not wanted:
-            return set()
-        found: set[bytes] = set()
-        scanner = Scanner(wanted)
-        for name, chunks in self._files():
-            here, self._sizes[name] = scanner.search_all(chunks)
-            found |= here
-        if found:
-            with self._connections.reading() as conn:
-                self._shared |= Scanner(found).search_all(_live(conn))[0]
-        return found - self._shared
-
-    def _files(self) -> Iterator[tuple[str, Iterator[bytes]]]:
-        file = self._connections.file
-        if file is None:
-            with self._connections.alone() as conn:
-                data = conn.serialize()
-            yield self._connections.name, iter([data])
-            return
-        for path in files_of(file):
-            yield str(path), read_file(path)
-
-    def receipt(self, items: int, found: set[bytes], *, rebuilt: bool, reason: str) -> Erasure:
-        return Erasure(
-            items=items,
-            pieces=len(self._pieces),
-            shared=len(self._shared),
-            searched=tuple(self._sizes),
-            bytes_searched=sum(self._sizes.values()),
-            found=len(found),
-            vacuumed=rebuilt,
-            state="pending" if reason else "done",
-            reason=reason,
-        )
-
-
-def _live(conn: sqlite3.Connection) -> Iterator[bytes]:
-    """All that the live rows of the file hold, those of a memory store beside ours included."""
-    gap = b"\0" * LONGEST
-    names = conn.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-    for (name,) in names:
-        quoted = name.replace('"', '""')
-        rows = conn.execute(f'SELECT * FROM "{quoted}"')
-        while chunk := rows.fetchmany(200):
-            cells = [c for row in chunk for c in row if isinstance(c, str | bytes)]
-            yield gap.join(c.encode("utf-8", "replace") if isinstance(c, str) else c for c in cells) + gap
+    return search.report(items, found, bool(found) or rebuild, reason)

@@ -9,7 +9,7 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -158,12 +158,28 @@ _LIVE = (
 
 
 def live_bytes(conn: sqlite3.Connection) -> Iterator[bytes]:
-    """All that the live rows hold, in chunks that join no two rows."""
-    gap = b"\0" * LONGEST
+    """All that the live rows of the file hold, in chunks that join no two rows. Not only the store's: who shares its
+    file, as a checkpointer may, holds what it holds with the same right."""
     for sql in _LIVE:
         rows = conn.execute(sql)
         while chunk := rows.fetchmany(500):
-            yield gap.join([v if isinstance(v, bytes) else str(v).encode() for (v,) in chunk]) + gap
+            yield _GAP.join([v if isinstance(v, bytes) else str(v).encode() for (v,) in chunk]) + _GAP
+    yield from cells(conn, not_of="memory_")
+
+
+def cells(conn: sqlite3.Connection, not_of: str = "") -> Iterator[bytes]:
+    """All texts and bytes of the file's tables, but for those whose names begin like this."""
+    for (name,) in conn.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+        if not_of and name.startswith(not_of):
+            continue
+        quoted = name.replace('"', '""')
+        rows = conn.execute(f'SELECT * FROM "{quoted}"')
+        while chunk := rows.fetchmany(200):
+            found = [c for row in chunk for c in row if isinstance(c, str | bytes)]
+            yield _GAP.join(c.encode("utf-8", "replace") if isinstance(c, str) else c for c in found) + _GAP
+
+
+_GAP = b"\0" * LONGEST
 
 
 class Wanted(NamedTuple):
@@ -204,7 +220,7 @@ def verify(connections: Connections, pieces: set[bytes], items: int, wait: float
 
     `wait` is how many seconds readers of older states may take to finish. `rebuild` does not wait for a find.
     """
-    search = _Search(connections, pieces)
+    search = Search(connections, pieces, live_bytes)
     give_up = time.monotonic() + wait
     clear = checkpoint(connections, give_up)
     found = search.remains()
@@ -268,11 +284,14 @@ def checkpoint(connections: Connections, give_up: float) -> bool:
         time.sleep(0.05)
 
 
-class _Search:
+class Search:
     """Repeated searches for the same pieces, and what they came to."""
 
-    def __init__(self, connections: Connections, pieces: set[bytes]) -> None:
+    def __init__(
+        self, connections: Connections, pieces: set[bytes], live: Callable[[sqlite3.Connection], Iterator[bytes]]
+    ) -> None:
         self._connections = connections
+        self._live = live
         self._pieces = pieces
         self._shared: set[bytes] = set()
         self._files: dict[str, int] = {}
@@ -295,7 +314,7 @@ class _Search:
             self._files[name] = size
         if found:
             with self._connections.reading() as conn:
-                live, _ = Scanner(found).search_all(live_bytes(conn))
+                live, _ = Scanner(found).search_all(self._live(conn))
             self._shared |= live
         return found - self._shared
 

@@ -12,6 +12,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, Send, interrupt
 
+from langmem_adapter import Memory
 from langmem_adapter.checkpoint.sqlite import SqliteCheckpointer
 from langmem_adapter.checkpoint.tombstones import ERASED
 
@@ -175,3 +176,18 @@ def test_lists_are_known_again_after_an_erasure(saver: SqliteCheckpointer) -> No
         (thread,) = conn.execute("SELECT id FROM ckpt_threads").fetchone()
     assert [len(known.names) for known in saver._writer.cache._threads[thread].lists] == [7]
     assert [m.text for m in values(saver, config())["messages"]][:2] == [talk(1)[0].text, ERASED]
+
+
+def test_forgetting_a_source_in_a_shared_file_is_done_when_it_is(tmp_path: Path) -> None:
+    """The store's search comes before the thread is deleted: what stands in its live rows is not the store's."""
+    path = tmp_path / "memory.db"
+    with SqliteCheckpointer(path) as saver:
+        memory = Memory(str(path), checkpointer=saver)
+        said = "I work at the Zanzibar Quoll Company."
+        memory.add(said, user_id="u1", session_id="t1")
+        put(saver, messages=[HumanMessage(said)])
+        receipt = memory.forget_source("t1", user_id="u1")
+        assert {p.name: p.state for p in receipt.places}["files"] == "done"
+        assert {p.name: p.state for p in receipt.places}["checkpoints"] == "done"
+        assert where(path, "Zanzibar Quoll Company") == []
+        memory.close()
