@@ -41,12 +41,15 @@ def thin(conn: sqlite3.Connection, thread_id: str, keep: Keep, tools: Tools) -> 
         return 0
     loading = Loading(conn, thread.id, tools)
     removed = 0
-    for (space,) in conn.execute("SELECT id FROM ckpt_spaces WHERE thread = ?", (thread.id,)).fetchall():
+    # Callers first, for what they leave of their subgraphs' namespaces.
+    sql = "SELECT id, ns FROM ckpt_spaces WHERE thread = ? ORDER BY length(ns)"
+    for space, ns in conn.execute(sql, (thread.id,)).fetchall():
         sql = "SELECT id, saved FROM ckpt_checkpoints WHERE space = ? ORDER BY id DESC"
         stored = [Stored(*row) for row in conn.execute(sql, (space,))]
         if not stored:
             continue
-        kept = {stored[0].id, *(s.id for s in keep(stored))}
+        gone_with_caller = _is_orphan(conn, loading, space, ns, stored[0].id)
+        kept = set() if gone_with_caller else {stored[0].id, *(s.id for s in keep(stored))}
         if len(kept) < len(stored):
             kept |= _needed(conn, loading, space, kept)
         gone = [(space, s.id) for s in stored if s.id not in kept]
@@ -55,6 +58,23 @@ def thin(conn: sqlite3.Connection, thread_id: str, keep: Keep, tools: Tools) -> 
     if removed:
         collect(conn, thread.id, tools)
     return removed
+
+
+def _is_orphan(conn: sqlite3.Connection, loading: Loading, space: int, ns: str, latest: str) -> bool:
+    """Whether a namespace is that of one call of a subgraph, by a checkpoint that has been removed. One that is newer
+    than all of its namespace is not there yet."""
+    graph, _, call = ns.rpartition("|")
+    if ":" not in call:
+        return False  # a subgraph that keeps its state from call to call
+    sql = "SELECT metadata FROM ckpt_checkpoints WHERE space = ? AND id = ?"
+    parents = loading.body(conn.execute(sql, (space, latest)).fetchone()[0]).get("parents") or {}
+    caller = parents.get(graph)
+    calling = threads.space_of(conn, loading.thread, graph)
+    (newest,) = conn.execute("SELECT max(id) FROM ckpt_checkpoints WHERE space = ?", (calling,)).fetchone()
+    if caller is None or newest is None or caller >= newest:
+        return False
+    sql = "SELECT 1 FROM ckpt_checkpoints WHERE space = ? AND id = ?"
+    return conn.execute(sql, (calling, caller)).fetchone() is None
 
 
 def remove_runs(conn: sqlite3.Connection, run_ids: Sequence[str], tools: Tools) -> int:

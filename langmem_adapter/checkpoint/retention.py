@@ -51,13 +51,26 @@ class Policy(NamedTuple):
 
 
 def idle_threads(conn: sqlite3.Connection, before: float) -> list[str]:
-    """Threads whose newest checkpoint is older."""
+    """Threads in which nothing was stored since. Writes without a checkpoint have the age that its id tells."""
     rows = conn.execute(
-        "SELECT t.thread FROM ckpt_threads t JOIN ckpt_spaces s ON s.thread = t.id "
-        "JOIN ckpt_checkpoints c ON c.space = s.id GROUP BY t.id HAVING max(c.saved) < ?",
+        "SELECT t.thread, max(c.saved), (SELECT max(w.checkpoint) FROM ckpt_writes w JOIN ckpt_spaces s "
+        "ON w.space = s.id WHERE s.thread = t.id) FROM ckpt_threads t LEFT JOIN ckpt_spaces s ON s.thread = t.id "
+        "LEFT JOIN ckpt_checkpoints c ON c.space = s.id GROUP BY t.id HAVING coalesce(max(c.saved), 0) < ?",
         (before,),
     )
-    return [thread for (thread,) in rows]
+    return [thread for thread, saved, written in rows if saved is not None or _made_at(written or "") < before]
+
+
+def _made_at(checkpoint: str) -> float:
+    """The time in a checkpoint's id, in seconds since the epoch; 0 if it has none."""
+    if len(checkpoint) != 36 or checkpoint[14] != "6":
+        return 0
+    digits = checkpoint.replace("-", "")
+    return (int(digits[:12] + digits[13:16], 16) - _GREGORIAN) / 10_000_000
+
+
+_GREGORIAN = 0x01B21DD213814000
+"""What a UUID's time, in 100 ns, is at the epoch."""
 
 
 def all_threads(conn: sqlite3.Connection) -> list[str]:
