@@ -12,6 +12,7 @@ import langmem_adapter
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+STORES = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "stores.md").read_text(), re.DOTALL)
 GUIDES = ["forgetting"]
 """Documents whose code runs from top to bottom."""
 
@@ -42,6 +43,22 @@ def test_the_checkpointer_s_guide_runs(tmp_path, monkeypatch, capsys):
     for block in re.findall(r"```python\n(.*?)```", (ROOT / "docs/checkpoints.md").read_text(), re.DOTALL):
         exec(compile(block, "checkpoints.md", "exec"), vars(guide))
     assert capsys.readouterr().out == "Trip(to='Ghent')\ndone\n"
+
+
+def test_the_blocks_about_the_sqlite_store_run_one_after_another(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {}
+    for block in STORES:
+        exec(compile(block, "stores.md", "exec"), namespace)
+    told = capsys.readouterr().out.splitlines()
+    assert 0 < float(told[0]) <= 1
+    assert told[1] == "0 items had expired"
+    assert "vectors were made of ['text']" in told[2]
+    assert told[3:5] == ["1 of 1", "1"]
+    assert told[5].startswith("done 2 ")
+    assert told[6].startswith("0 ")
+    assert told[6].endswith("hash-64 () ()")
+    assert (tmp_path / "copy.db").exists()
 
 
 def test_the_first_block_shows_what_it_promises(tmp_path, monkeypatch, capsys):

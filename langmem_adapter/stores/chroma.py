@@ -20,7 +20,7 @@ from langmem_adapter.stores.chroma_engine import Engine
 from langmem_adapter.stores.chroma_erasure import Eraser
 from langmem_adapter.stores.chroma_keeping import ChromaCheckup
 from langmem_adapter.stores.chroma_places import OWN_COLLECTIONS
-from langmem_adapter.stores.embedder import Embedder
+from langmem_adapter.stores.embedder import EMBEDDERS, Embedder
 from langmem_adapter.stores.erasure import Erasure
 from langmem_adapter.stores.plan import Plan, check_ttl, commit_plan, plan, read_index, read_plan
 from langmem_adapter.stores.sweeper import Sweeper, Sweeping
@@ -82,6 +82,7 @@ class ChromaMemoryStore(MemoryStore):
         self._chroma = Chroma(client_or_path)
         self._book = Book(self._chroma, prefix, own_collections)
         self._readers = Workers(READERS, f"memory-read {self.name}")
+        self._embedders = Workers(EMBEDDERS, f"memory-embed {self.name}")
         self._writers = Workers(1, f"memory-write {self.name}")
         self._keepers = Workers(1, f"memory-keep {self.name}")
         try:
@@ -103,8 +104,8 @@ class ChromaMemoryStore(MemoryStore):
         self._finalizer = weakref.finalize(self, _shut, self._book, *self._workers)
 
     @property
-    def _workers(self) -> tuple[Workers, Workers, Workers]:
-        return self._readers, self._writers, self._keepers
+    def _workers(self) -> tuple[Workers, ...]:
+        return self._readers, self._embedders, self._writers, self._keepers
 
     # what it is
 
@@ -184,12 +185,13 @@ class ChromaMemoryStore(MemoryStore):
     async def _arun(self, plan: Plan) -> tuple[list[Any], dict[Namespace, int]]:
         embedder = self._embedder
         if embedder is None or not embedder.native:
+            # Embedding may be slow: neither what needs none nor the one thread that writes may wait for it.
+            workers = self._embedders if embedder is not None and plan.embeds(self.mode) else self._readers
             if not plan.writes:
-                return await self._readers.run(lambda: self._run(plan))
-            # Embedding may be slow: it must not occupy the one thread that writes.
-            prepared, queries = await self._readers.run(lambda: (self._prepare(plan), self._query_vectors(plan)))
+                return await workers.run(lambda: self._run(plan))
+            prepared, queries = await workers.run(lambda: (self._prepare(plan), self._query_vectors(plan)))
         else:
-            queries = await embedder.aqueries(plan.queries)
+            queries = await embedder.aqueries(plan.queries(self.mode))
             prepared = await self._aprepare(plan, embedder)
         if not plan.writes:
             return await self._readers.run(lambda: self._engine.transact(plan, prepared, queries, None))
@@ -214,7 +216,7 @@ class ChromaMemoryStore(MemoryStore):
         return prepared
 
     def _query_vectors(self, plan: Plan) -> dict[str, Matrix]:
-        return {} if self._embedder is None else self._embedder.queries(plan.queries)
+        return {} if self._embedder is None else self._embedder.queries(plan.queries(self.mode))
 
     # time to live
 

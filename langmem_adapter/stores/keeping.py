@@ -2,13 +2,16 @@
 
 import os
 import sqlite3
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from langmem_adapter.errors import InvalidInput, StoreError
+from langmem_adapter.errors import EmbedderMismatch, InvalidInput, StoreError
 from langmem_adapter.records import Frozen
-from langmem_adapter.stores import embedder, schema
+from langmem_adapter.stores import embedder as embedders
+from langmem_adapter.stores import schema
 from langmem_adapter.stores.connections import translated
+from langmem_adapter.stores.embedder import Embedder
 from langmem_adapter.stores.tokens import TOKENIZER
 
 
@@ -46,18 +49,28 @@ class Checkup(Frozen):
 
 
 def examine(
-    conn: sqlite3.Connection, file: str, path: Path | None, now: int, *, cache_bytes: int, deep: bool
+    conn: sqlite3.Connection,
+    file: str,
+    path: Path | None,
+    now: int,
+    *,
+    embedder: Embedder | None,
+    fields: Sequence[str],
+    cache_bytes: int,
+    deep: bool,
 ) -> Checkup:
     """Look at the whole database; `deep` also compares every index with its table."""
     integrity = _integrity(conn, deep)
-    made_by = embedder.stored(conn, file)
-    number = None if made_by is None else made_by.id
+    made_by = embedders.stored(conn, file)
+    number = made_by.id if made_by is not None else None if embedder is None else 1
     found = _counted(conn, now, number) if not integrity else _UNCOUNTED
     tokenizer = schema.number(conn, "tokenizer")
     free = _pragma(conn, "freelist_count") * _pragma(conn, "page_size")
     problems = [f"damaged: {line}" for line in integrity]
     if found["not_embedded"]:
         problems.append(f"{found['not_embedded']} items have no vector of the current embedder: call reindex()")
+    if made_by is not None and embedder is not None:
+        problems += _differences(made_by, embedder, fields, file)
     if tokenizer != TOKENIZER:
         problems.append(f"words were written by tokenizer {tokenizer}, this is {TOKENIZER}: call reindex()")
     if schema.marks(conn):
@@ -83,6 +96,16 @@ def examine(
     )
 
 
+def _differences(made_by: embedders.Stored, embedder: Embedder, fields: Sequence[str], file: str) -> Iterator[str]:
+    try:
+        embedders.check(made_by, embedder, file)
+    except EmbedderMismatch as e:
+        yield f"the embedder was replaced since this store was opened: {e}"
+        return
+    if made_by.fields not in (None, tuple(fields)):
+        yield f"vectors were made of {list(made_by.fields or ())}, index['fields'] is {list(fields)}: call reindex()"
+
+
 def _integrity(conn: sqlite3.Connection, deep: bool) -> tuple[str, ...]:
     try:
         rows = conn.execute("PRAGMA integrity_check(20)" if deep else "PRAGMA quick_check(20)").fetchall()
@@ -91,12 +114,12 @@ def _integrity(conn: sqlite3.Connection, deep: bool) -> tuple[str, ...]:
     return tuple(str(line) for (line,) in rows if line != "ok")
 
 
-def _counted(conn: sqlite3.Connection, now: int, embedder: int | None) -> dict[str, int]:
+def _counted(conn: sqlite3.Connection, now: int, number: int | None) -> dict[str, int]:
     return {
         "namespaces": _number(conn, "SELECT count(DISTINCT namespace) FROM memory_items"),
         "items": _number(conn, "SELECT count(*) FROM memory_items"),
         "expired": _number(conn, "SELECT count(*) FROM memory_items WHERE expires_at <= ?", now),
-        "not_embedded": 0 if embedder is None else _number(conn, f"SELECT count(*) {NOT_EMBEDDED}", embedder),
+        "not_embedded": 0 if number is None else _number(conn, f"SELECT count(*) {NOT_EMBEDDED}", number),
     }
 
 
@@ -106,10 +129,8 @@ def _number(conn: sqlite3.Connection, sql: str, *params: int) -> int:
 
 _UNCOUNTED = dict.fromkeys(("namespaces", "items", "expired", "not_embedded"), 0)
 
-NOT_EMBEDDED = (
-    "FROM memory_items i LEFT JOIN memory_index x ON x.id = i.id "
-    "WHERE (i.fields IS NULL OR i.fields != '[]') AND x.embedder IS NOT ?"
-)
+TO_EMBED = "FROM memory_items i LEFT JOIN memory_index x ON x.id = i.id WHERE (i.fields IS NULL OR i.fields != '[]')"
+NOT_EMBEDDED = f"{TO_EMBED} AND x.embedder IS NOT ?"
 
 
 def _pragma(conn: sqlite3.Connection, name: str) -> Any:

@@ -9,7 +9,7 @@ from langgraph.store.base import IndexConfig, PutOp, SearchOp, TTLConfig
 from langmem_adapter.errors import InvalidInput
 from langmem_adapter.namespaces import Namespace
 from langmem_adapter.stores import writing
-from langmem_adapter.stores.base import RankOp
+from langmem_adapter.stores.base import Mode, RankOp
 from langmem_adapter.stores.embedder import Embedder
 from langmem_adapter.stores.filters import compile_filter
 from langmem_adapter.stores.values import check, check_namespace
@@ -30,10 +30,14 @@ class Plan:
         """Whether it needs a write transaction."""
         return bool(self.puts) or self.expect is not None
 
-    @property
-    def queries(self) -> list[str]:
-        """The texts to embed for its reads."""
-        return [op.query for _, op in self.reads if isinstance(op, SearchOp | RankOp) and op.query]
+    def queries(self, mode: Mode = "hybrid") -> list[str]:
+        """The texts to embed for its reads, in a store of this mode."""
+        asked = [op for _, op in self.reads if isinstance(op, SearchOp | RankOp)]
+        return [op.query for op in asked if op.query and (op.mode if isinstance(op, RankOp) else mode) != "text"]
+
+    def embeds(self, mode: Mode) -> bool:
+        """Whether it may need an embedder."""
+        return any(p.value is not None and p.index is not False for p in self.puts) or bool(self.queries(mode))
 
 
 def plan(ops: Iterable[Any], check_filter: Callable[[Any], object] = compile_filter) -> Plan:

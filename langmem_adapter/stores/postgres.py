@@ -26,7 +26,7 @@ from langmem_adapter.stores import postgres_keeping as keeping
 from langmem_adapter.stores import postgres_schema as schemas
 from langmem_adapter.stores import postgres_writing as writing
 from langmem_adapter.stores.base import Erased, Guarantees, Kept, MemoryStore, Mode
-from langmem_adapter.stores.embedder import Embedder
+from langmem_adapter.stores.embedder import EMBEDDERS, Embedder
 from langmem_adapter.stores.erasure import Erasure
 from langmem_adapter.stores.plan import Plan, check_ttl, read_index
 from langmem_adapter.stores.postgres_keeping import Checkup
@@ -111,6 +111,7 @@ class PostgresMemoryStore(MemoryStore):
         self._connections = Connections(source, pool_size)
         self._turns = Turns(self._connections)
         self._readers = Workers(READERS, "memory-pg-read")
+        self._embedders = Workers(EMBEDDERS, "memory-pg-embed")
         self._writers = Workers(WRITERS, "memory-pg-write")
         self._waiters = Workers(WRITERS, "memory-pg-turn")
         self._keepers = Workers(1, "memory-pg-keep")
@@ -128,7 +129,7 @@ class PostgresMemoryStore(MemoryStore):
 
     @property
     def _workers(self) -> tuple[Workers, ...]:
-        return self._readers, self._writers, self._waiters, self._keepers, self._erasers
+        return self._readers, self._embedders, self._writers, self._waiters, self._keepers, self._erasers
 
     # what it is
 
@@ -238,13 +239,15 @@ class PostgresMemoryStore(MemoryStore):
         caller, embedder = who(), self._embedder
         due = self._turns.due(caller, owners_of(p)) and bool(p.versions)
         readers = self._waiters if due else self._readers  # whoever waits for a turn keeps nobody else waiting
+        embeds = embedder is not None and p.embeds(self.mode)
         if embedder is not None and embedder.native:
-            queries = await embedder.aqueries(p.queries)
+            queries = await embedder.aqueries(p.queries(self.mode))
             prepared = await self._aprepare(p.puts, embedder)
-        elif not p.writes:
-            return await readers.run(lambda: self._transact(p, [], self._query_vectors(p), None, caller))
-        else:
-            prepared, queries = await self._readers.run(lambda: (self._prepare(p.puts), self._query_vectors(p)))
+        elif not embeds and not p.writes:
+            return await readers.run(lambda: self._transact(p, [], {}, None, caller))
+        else:  # embedding may be slow: what needs none must not wait for it
+            workers = self._embedders if embeds else self._readers
+            prepared, queries = await workers.run(lambda: (self._prepare(p.puts), self._query_vectors(p)))
         if not p.writes:
             return await readers.run(lambda: self._transact(p, prepared, queries, None, caller))
         ticket = Ticket()
@@ -275,7 +278,7 @@ class PostgresMemoryStore(MemoryStore):
         return writing.prepare(puts, self._fields, self.language, self._opened().configurations)
 
     def _query_vectors(self, p: Plan) -> dict[str, Matrix]:
-        return {} if self._embedder is None else self._embedder.queries(p.queries)
+        return {} if self._embedder is None else self._embedder.queries(p.queries(self.mode))
 
     def _transact(
         self,

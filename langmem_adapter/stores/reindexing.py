@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from langmem_adapter.stores.keeping import NOT_EMBEDDED
+from langmem_adapter.stores.keeping import NOT_EMBEDDED, TO_EMBED
 from langmem_adapter.stores.schema import NAMESPACE_SHIFT, meta, number, set_meta
 from langmem_adapter.stores.tokens import TOKENIZER, index
 from langmem_adapter.stores.vectors import Matrix
@@ -24,22 +24,26 @@ class Stale(NamedTuple):
     words: tuple[str, ...]
 
 
-def remaining(conn: sqlite3.Connection, embedder: int | None) -> int:
-    """How many items are to be indexed again."""
-    where, params = _condition(conn, embedder)
+def remaining(conn: sqlite3.Connection, embedder: int | None, refielded: bool) -> int:
+    """How many items are to be indexed again; if `refielded`, all that have no fields of their own."""
+    where, params = _condition(conn, embedder, refielded)
     return int(conn.execute(f"SELECT count(*) {where}", params).fetchone()[0])
 
 
-def next_batch(conn: sqlite3.Connection, embedder: int | None, fields: Sequence[str], after: int) -> list[Stale]:
+def next_batch(
+    conn: sqlite3.Connection, embedder: int | None, refielded: bool, fields: Sequence[str], after: int
+) -> list[Stale]:
     """The next items to index again, ids above `after`."""
-    where, params = _condition(conn, embedder)
+    where, params = _condition(conn, embedder, refielded)
     sql = f"SELECT i.id, i.value, i.fields {where} AND i.id > ? ORDER BY i.id LIMIT {BATCH}"
     return [_stale(id, value, own, fields) for id, value, own in conn.execute(sql, (*params, after))]
 
 
-def _condition(conn: sqlite3.Connection, embedder: int | None) -> tuple[str, tuple[int, ...]]:
+def _condition(conn: sqlite3.Connection, embedder: int | None, refielded: bool) -> tuple[str, tuple[int, ...]]:
     if meta(conn, "tokenizer") != str(TOKENIZER):
         return "FROM memory_items i WHERE (i.fields IS NULL OR i.fields != '[]')", ()
+    if refielded:
+        return f"{TO_EMBED} AND (i.fields IS NULL OR x.embedder IS NOT ?)", (embedder or 0,)
     return (f"{NOT_EMBEDDED}", (embedder,)) if embedder is not None else ("FROM memory_items i WHERE 0", ())
 
 

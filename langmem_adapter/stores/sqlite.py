@@ -16,7 +16,7 @@ from langmem_adapter.stores import embedder as embedders
 from langmem_adapter.stores import erasure, keeping, reindexing, schema, writing
 from langmem_adapter.stores.base import Erased, Guarantees, Kept, MemoryStore, Mode
 from langmem_adapter.stores.connections import Connections
-from langmem_adapter.stores.embedder import Embedder
+from langmem_adapter.stores.embedder import EMBEDDERS, Embedder
 from langmem_adapter.stores.erasure import Erasure, Wanted
 from langmem_adapter.stores.keeping import Checkup
 from langmem_adapter.stores.part import Cache
@@ -32,7 +32,7 @@ from langmem_adapter.stores.writing import Prepared, Refreshed, Written
 
 CACHE_BYTES = 256 * 1024 * 1024
 READERS = 4
-"""Threads for async reads and embedding; writes have one of their own, so that they never keep a read waiting."""
+"""Threads for async reads; writes have one of their own, so that they never keep a read waiting."""
 
 _YEAR_9999 = 253_370_764_800
 
@@ -75,8 +75,11 @@ class SqliteMemoryStore(MemoryStore):
         self._latest = 0.0
         self._cache = Cache(cache_bytes)
         self._embedder_id: int | None = None
+        self._met: tuple[str, bool] | None = None
+        """What the file said of its embedder when it was last compared to ours, and whether ours was probed then."""
         self._connections = Connections(path, self._cache.renew)
         self._readers = Workers(READERS, f"memory-read {self.name}")
+        self._embedders = Workers(EMBEDDERS, f"memory-embed {self.name}")
         self._writers = Workers(1, f"memory-write {self.name}")
         self._keepers = Workers(1, f"memory-keep {self.name}")
         self._sweeper: Sweeper | None = None
@@ -100,8 +103,8 @@ class SqliteMemoryStore(MemoryStore):
         return cls(conn_string, index=index, ttl=ttl, **options)
 
     @property
-    def _workers(self) -> tuple[Workers, Workers, Workers]:
-        return self._readers, self._writers, self._keepers
+    def _workers(self) -> tuple[Workers, ...]:
+        return self._readers, self._embedders, self._writers, self._keepers
 
     # what it is
 
@@ -133,18 +136,29 @@ class SqliteMemoryStore(MemoryStore):
         return None if self._embedder is None else self._embedder.embeddings
 
     def _meet_embedder(self, conn: Any, replace: bool) -> None:
-        found = embedders.stored(conn, self.name)
-        if found is None or self._embedder is None:
+        if self._embedder is None:
             return
         try:
-            embedders.check(found, self._embedder, self.name)
+            self._recognise(conn)
         except EmbedderMismatch:
             if not replace:
                 raise
-            self._embedder_id = found.id + 1
-            embedders.enrol(conn, self._embedder, self._embedder_id)
-            return
-        self._embedder_id, self._embedder.dims = found.id, found.dims
+            found = embedders.stored(conn, self.name)
+            assert found is not None
+            embedders.enrol(conn, self._embedder, found.id + 1, self._fields)
+            self._recognise(conn)
+
+    def _recognise(self, conn: Any) -> bool:
+        """Whether the file has an embedder yet; EmbedderMismatch if that is not this store's, or no longer."""
+        text = schema.meta(conn, "embedder")
+        if self._embedder is None or text is None:
+            return False
+        met = text, self._embedder.probe is not None
+        if met != self._met:
+            found = embedders.read(text, self.name)
+            embedders.check(found, self._embedder, self.name)
+            self._embedder_id, self._embedder.dims, self._met = found.id, found.dims, met
+        return True
 
     # LangGraph's interface
 
@@ -197,12 +211,13 @@ class SqliteMemoryStore(MemoryStore):
     async def _arun(self, plan: Plan) -> tuple[list[Any], dict[Namespace, int]]:
         embedder = self._embedder
         if embedder is None or not embedder.native:
+            # Embedding may be slow: neither what needs none nor the one thread that writes may wait for it.
+            workers = self._embedders if embedder is not None and plan.embeds(self.mode) else self._readers
             if not plan.writes:
-                return await self._readers.run(lambda: self._run(plan))
-            # Embedding may be slow: it must not occupy the one thread that writes.
-            prepared, queries = await self._readers.run(lambda: (self._prepare(plan), self._query_vectors(plan)))
+                return await workers.run(lambda: self._run(plan))
+            prepared, queries = await workers.run(lambda: (self._prepare(plan), self._query_vectors(plan)))
         else:
-            queries = await embedder.aqueries(plan.queries)
+            queries = await embedder.aqueries(plan.queries(self.mode))
             prepared = await self._aprepare(plan, embedder)
         if not plan.writes:
             return await self._readers.run(lambda: self._transact(plan, prepared, queries, None))
@@ -227,7 +242,7 @@ class SqliteMemoryStore(MemoryStore):
         return prepared
 
     def _query_vectors(self, plan: Plan) -> dict[str, Matrix]:
-        return {} if self._embedder is None else self._embedder.queries(plan.queries)
+        return {} if self._embedder is None else self._embedder.queries(plan.queries(self.mode))
 
     def _transact(
         self, plan: Plan, prepared: Sequence[Prepared], queries: Mapping[str, Matrix], ticket: Ticket | None
@@ -243,19 +258,16 @@ class SqliteMemoryStore(MemoryStore):
             snapshot = self._snapshot(conn, queries)
             found = _read(snapshot, plan)
             moved = writing.refresh(conn, snapshot.refresh, snapshot.now)
-            puts = any(p.value is not None for p in prepared)
-            embedder_id = self._enrolled(conn) if puts else self._embedder_id
+            embedded = any(p.value is not None and p.fields != "[]" for p in prepared)
+            embedder_id = self._enrolled(conn) if embedded else self._embedder_id
             written = writing.write(conn, prepared, embedder_id, snapshot.now)
         self._embedder_id = embedder_id
         self._advance(moved, written)
         return found
 
     def _snapshot(self, conn: Any, queries: Mapping[str, Matrix]) -> Snapshot:
-        if self._embedder_id is None and self._embedder is not None:
-            found = embedders.stored(conn, self.name)  # another process may have written the first vectors
-            if found is not None:
-                embedders.check(found, self._embedder, self.name)
-                self._embedder_id = found.id
+        if queries:
+            self._recognise(conn)  # another process may have written the first vectors, or replaced the embedder
         dims = (self._embedder.dims if self._embedder is not None else None) or 0
         settings = Settings(self.name, self._cache, self._embedder_id, dims, self.mode)
         return Snapshot(conn, settings, queries, micros(self._now()))
@@ -264,13 +276,11 @@ class SqliteMemoryStore(MemoryStore):
         """The number of our embedder, given out with the first vectors; EmbedderMismatch if it was replaced."""
         if self._embedder is None:
             return None
-        found = embedders.stored(conn, self.name)
-        if found is not None:
-            embedders.check(found, self._embedder, self.name)
-            return found.id
+        if self._recognise(conn):
+            return self._embedder_id
         if self._embedder.dims is None:
             return None  # nothing was embedded yet
-        embedders.enrol(conn, self._embedder, 1)
+        embedders.enrol(conn, self._embedder, 1, self._fields)
         return 1
 
     def _refresh(self, snapshot: Snapshot) -> None:
@@ -444,11 +454,11 @@ class SqliteMemoryStore(MemoryStore):
 
     def _stale_total(self) -> int:
         with self._connections.reading() as conn:
-            return reindexing.remaining(conn, self._number(conn))
+            return reindexing.remaining(conn, self._number(conn), self._refielded(conn))
 
     def _stale_batch(self, after: int) -> list[Stale]:
         with self._connections.reading() as conn:
-            return reindexing.next_batch(conn, self._number(conn), self._fields, after)
+            return reindexing.next_batch(conn, self._number(conn), self._refielded(conn), self._fields, after)
 
     def _restore(self, batch: Sequence[Stale], vectors: Matrix | None) -> None:
         with self._connections.writing() as conn:
@@ -458,17 +468,23 @@ class SqliteMemoryStore(MemoryStore):
 
     def _reindexed(self) -> None:
         with self._connections.reading() as conn:
-            if schema.meta(conn, "tokenizer") == str(TOKENIZER):
+            if schema.meta(conn, "tokenizer") == str(TOKENIZER) and not self._refielded(conn):
                 return
         with self._connections.writing() as conn:
             reindexing.finish(conn)
+            if self._embedder is not None and self._recognise(conn) and self._refielded(conn):
+                embedders.enrol(conn, self._embedder, self._embedder_id or 1, self._fields)
 
     def _number(self, conn: Any) -> int | None:
         """The number our embedder has or, with nothing embedded yet, will have."""
         if self._embedder is None:
             return None
-        found = embedders.stored(conn, self.name)
-        return 1 if found is None else found.id
+        return self._embedder_id if self._recognise(conn) else 1
+
+    def _refielded(self, conn: Any) -> bool:
+        """Whether the file's vectors are of other fields than this store's index has."""
+        found = None if self._embedder is None else embedders.stored(conn, self.name)
+        return found is not None and found.fields not in (None, self._fields)
 
     def backup(self, path: str | Path) -> None:
         """Copy the store, as of this moment, to a new file while others go on reading and writing."""
@@ -487,7 +503,14 @@ class SqliteMemoryStore(MemoryStore):
         with self._connections.reading() as conn:
             now = micros(self._now())
             return keeping.examine(
-                conn, self.name, self._connections.file, now, cache_bytes=self._cache.nbytes, deep=deep
+                conn,
+                self.name,
+                self._connections.file,
+                now,
+                embedder=self._embedder,
+                fields=self._fields,
+                cache_bytes=self._cache.nbytes,
+                deep=deep,
             )
 
     async def adoctor(self, *, deep: bool = False) -> Checkup:

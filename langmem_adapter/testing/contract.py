@@ -11,6 +11,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
@@ -566,6 +567,84 @@ class StoreContract:
         await asyncio.gather(*(store.aput(("n", str(i % 7)), f"k{i}", {"i": i}) for i in range(100)))
         found = await asyncio.gather(*(store.aget(("n", str(i % 7)), f"k{i}") for i in range(100)))
         assert [f.value["i"] for f in found if f is not None] == list(range(100))
+
+    # what may not wait, and what may not be torn
+
+    def test_a_background_sweeper_deletes_what_expired(self, store: BaseStore) -> None:
+        _needs_ttl(store)
+        if not hasattr(store, "start_ttl_sweeper"):
+            pytest.skip("it has no background sweeper")
+        store.start_ttl_sweeper(0.0005)
+        try:
+            for _ in range(50):
+                store.put(("n",), "k", {}, ttl=0.0005)
+                time.sleep(0.1)
+                threading.Event().wait(0.1)  # also where a test has put a clock of its own in the place of time
+                if store.sweep_ttl() == 0:  # type: ignore[attr-defined]
+                    return
+        finally:
+            assert store.stop_ttl_sweeper(30)  # type: ignore[attr-defined]
+        pytest.fail("it left all expired items to others")
+
+    async def test_a_cancelled_batch_happened_as_a_whole_or_not_at_all(self, store: BaseStore) -> None:
+        for n in range(20):
+            task = asyncio.create_task(store.abatch([PutOp(("n",), k, {"n": n}) for k in "abc"]))
+            await asyncio.sleep(n * 0.0005)
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+            found = [i.value["n"] for i in await store.asearch(("n",))]
+            assert found in ([], [found[0]] * 3 if found else [])
+
+    def test_embedding_keeps_no_other_call_waiting(self, make_store: MakeStore) -> None:
+        embed = _Hanging()
+        store = make_store(index={"dims": 256, "embed": embed.texts, "fields": ["text"]})
+        store.put(("n",), "there", {"text": "quick"})
+        slow = threading.Thread(target=store.put, args=(("n",), "k", {"text": "slow"}))
+        slow.start()
+        found: list[Any] = []
+
+        def meanwhile() -> None:
+            store.put(("n",), "plain", {"text": "x"}, index=False)
+            found.extend(store.get(("n",), key) is not None for key in ("there", "plain", "k"))
+
+        other = threading.Thread(target=meanwhile, daemon=True)
+        assert embed.began.wait(60)
+        other.start()
+        other.join(20)
+        try:
+            assert found == [True, True, False]
+        finally:
+            embed.go.set()
+            slow.join()
+        assert store.get(("n",), "k") is not None
+
+    async def test_embedding_does_not_block_the_event_loop(self, make_store: MakeStore) -> None:
+        embed = _Hanging()
+        store = make_store(index={"dims": 256, "embed": embed.texts, "fields": ["text"]})
+        await store.aput(("n",), "there", {"text": "quick"})
+        slow = [asyncio.create_task(store.aput(("n",), f"k{i}", {"text": "slow"})) for i in range(8)]
+        assert await asyncio.to_thread(embed.began.wait, 60)
+        assert await store.aget(("n",), "there") is not None
+        assert not any(t.done() for t in slow)
+        embed.go.set()
+        await asyncio.gather(*slow)
+        assert len(await store.asearch(("n",))) == 9
+
+
+class _Hanging:
+    """An embedder that waits to be let `go` when it meets the text "slow"; a blocked event loop never lets it."""
+
+    def __init__(self) -> None:
+        self.began = threading.Event()
+        self.go = threading.Event()
+
+    def texts(self, texts: Any) -> list[list[float]]:
+        if "slow" in texts:
+            self.began.set()
+            if not self.go.wait(20):
+                raise TimeoutError("nobody went on while this was embedding")
+        return HashEmbeddings().embed_documents(list(texts))
 
 
 def _value(store: BaseStore, namespace: tuple[str, ...], key: str) -> Any:

@@ -1,5 +1,6 @@
 """Who made the vectors is remembered, and how another embedder takes over."""
 
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ def test_an_embedder_that_returns_other_lengths_is_refused_with_both_numbers() -
         assert store.get(N, "k") is None
 
 
-@pytest.mark.parametrize("vectors", [[[float("nan"), 1.0]], [[1.0, 2.0], [1.0, 2.0]], []])
+@pytest.mark.parametrize("vectors", [[[float("nan"), 1.0]], [[1.0, 2.0]] * 3, []])
 def test_vectors_that_cannot_be_are_refused(vectors: Any) -> None:
     with (
         SqliteMemoryStore(":memory:", index={"dims": 2, "embed": lambda _: vectors, "fields": ["text"]}) as store,
@@ -78,6 +79,71 @@ def test_names_tell_embedders_apart_and_hold_in_every_process() -> None:
     assert name_of(HashEmbeddings(64)) == "hash-64"
     assert name_of(Model("small")) == f"{__name__}.{Model.__qualname__}:small"
     assert name_of(name_of) == "langmem_adapter.stores.embedder.name_of"
+
+
+def made(sign: float) -> Any:
+    def embed(texts: list[str], sign: float = sign) -> list[list[float]]:
+        return [[sign * x for x in v] for v in HashEmbeddings(64).embed_documents(texts)]
+
+    return {"lambda": lambda texts: embed(texts), "partial": functools.partial(embed), "closure": embed}
+
+
+@pytest.mark.parametrize("kind", ["lambda", "partial", "closure"])
+def test_embedders_of_one_name_are_told_apart_by_what_they_give(tmp_path: Path, kind: str) -> None:
+    def opened(sign: float) -> SqliteMemoryStore:
+        return SqliteMemoryStore(tmp_path / "a.db", index={"dims": 64, "embed": made(sign)[kind], "fields": ["text"]})
+
+    with opened(1.0) as store:
+        store.put(N, "k", {"text": "cat"})
+        store.put(N, "k2", {"text": "dog"})
+    with opened(1.0) as store:
+        assert store.search(N, query="cat")[0].key == "k"
+        store.put(N, "k3", {"text": "cow"})
+    with opened(-50.0) as other:
+        for use in (lambda: other.search(N, query="cat"), lambda: other.put(N, "k", {"text": "cat"}), other.reindex):
+            with pytest.raises(EmbedderMismatch, match="other numbers"):
+                use()
+        assert "other numbers" in other.doctor().problems[0]
+
+
+def test_a_wrapper_is_named_with_what_it_wraps() -> None:
+    class Wrapper(Embeddings):
+        def __init__(self, inner: Embeddings) -> None:
+            self.inner = inner
+
+        def embed_documents(self, texts: list[str]) -> list[list[float]]:
+            return self.inner.embed_documents(texts)
+
+        def embed_query(self, text: str) -> list[float]:
+            return self.inner.embed_query(text)
+
+    assert name_of(Wrapper(HashEmbeddings(64))) == f"{__name__}.{Wrapper.__qualname__}(hash-64)"
+    assert name_of(functools.partial(name_of, 1)) == "partial(langmem_adapter.stores.embedder.name_of)"
+
+
+def test_an_index_added_later_is_missed_by_the_doctor_and_made_by_reindexing(tmp_path: Path) -> None:
+    with SqliteMemoryStore(tmp_path / "a.db") as store:
+        store.put(N, "k", {"text": "cat"})
+    with SqliteMemoryStore(tmp_path / "a.db", index=index(), mode="vector") as store:
+        assert (store.doctor().not_embedded, len(store.doctor().problems)) == (1, 1)
+        assert store.reindex() == 1
+        assert store.doctor().problems == ()
+        assert store.search(N, query="cat")[0].score is not None
+
+
+def test_other_fields_are_missed_by_the_doctor_and_renewed_by_reindexing(tmp_path: Path) -> None:
+    with SqliteMemoryStore(tmp_path / "a.db", index=index()) as store:
+        store.put(N, "k", {"text": "hello there", "note": "zebra"})
+        store.put(N, "own", {"text": "hello there", "note": "lion"}, index=["text"])
+        store.put(N, "not", {"text": "hello there", "note": "lion"}, index=False)
+    with SqliteMemoryStore(tmp_path / "a.db", index=index(fields=["note"]), mode="vector") as store:
+        (problem,) = store.doctor().problems
+        assert "['text']" in problem
+        assert "['note']" in problem
+        assert store.reindex() == 1
+        assert store.search(N, query="zebra")[0].score == pytest.approx(1.0)
+        assert store.doctor().problems == ()
+        assert store.reindex() == 0
 
 
 def test_another_embedder_takes_over_by_reindexing(tmp_path: Path) -> None:
@@ -138,7 +204,7 @@ def test_reindexing_keeps_versions_and_skips_what_is_not_to_be_indexed(tmp_path:
         assert [i.key for i in store.search(N, query="cat") if i.score is None] == ["hidden"]
 
 
-def test_a_process_that_still_has_the_old_embedder_cannot_write(tmp_path: Path) -> None:
+def test_a_process_that_still_has_the_old_embedder_is_told_so(tmp_path: Path) -> None:
     filled(tmp_path / "a.db")
     with (
         SqliteMemoryStore(tmp_path / "a.db", index=index()) as old,
@@ -147,8 +213,13 @@ def test_a_process_that_still_has_the_old_embedder_cannot_write(tmp_path: Path) 
         new.reindex()
         with pytest.raises(EmbedderMismatch):
             old.put(N, "k", {"text": "x"})
+        for use in (lambda: old.search(N, query="fish"), old.reindex):
+            with pytest.raises(EmbedderMismatch, match="hash-64"):
+                use()
+        assert [p for p in old.doctor().problems if "was replaced" in p]
+        old.put(N, "plain", {"text": "x"}, index=False)
         assert old.get(N, "k0") is not None
-        assert len(old.search(N, query="fish")) == 5
+        assert len(old.search(N)) == 6
 
 
 @pytest.mark.parametrize(

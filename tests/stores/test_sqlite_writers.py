@@ -217,6 +217,32 @@ async def test_the_event_loop_is_never_blocked(tmp_path: Path) -> None:
     assert gaps[0] < 0.05, gaps
 
 
+@pytest.mark.parametrize("op", ["put", "search"])
+async def test_what_needs_no_embedder_does_not_wait_for_one_that_hangs(tmp_path: Path, op: str) -> None:
+    hanging, go = threading.Semaphore(0), threading.Event()
+
+    def embed(texts: list[str]) -> list[list[float]]:
+        if not go.is_set() and any("slow" in t for t in texts):
+            hanging.release()
+            assert go.wait(30)
+        return [[1.0, 0.0] for _ in texts]
+
+    with SqliteMemoryStore(tmp_path / "memory.db", index={"dims": 2, "embed": embed, "fields": ["text"]}) as store:
+        store.put(N, "there", {"text": "quick"})
+        call = (
+            (lambda: store.aput(N, "k", {"text": "slow"})) if op == "put" else (lambda: store.asearch(N, query="slow"))
+        )
+        slow = [asyncio.create_task(call()) for _ in range(12)]
+        await asyncio.to_thread(hanging.acquire)
+        assert await store.aget(N, "there") is not None
+        assert len(await store.asearch(N)) == 1
+        await store.aput(N, "plain", {"text": "x"}, index=False)
+        await store.adelete(N, "there")
+        assert not any(t.done() for t in slow)
+        go.set()
+        await asyncio.gather(*slow)
+
+
 def test_an_idle_or_forgotten_store_does_not_keep_the_process_alive(tmp_path: Path) -> None:
     code = """
         import asyncio, sys
