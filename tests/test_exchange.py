@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import sqlite3
 import stat
 from datetime import UTC, datetime
@@ -105,7 +106,7 @@ def test_a_saved_export_is_json_lines_that_only_its_owner_may_read(make, tmp_pat
     export.save(tmp_path / "ada.jsonl")
     export.save(tmp_path / "ada.jsonl")  # replaced
     assert (tmp_path / "ada.jsonl").read_text(encoding="utf-8").split("\n") == [*export.lines, ""]
-    assert stat.S_IMODE((tmp_path / "ada.jsonl").stat().st_mode) == 0o600
+    assert os.name == "nt" or stat.S_IMODE((tmp_path / "ada.jsonl").stat().st_mode) == 0o600
     assert [p.name for p in tmp_path.glob("ada*")] == ["ada.jsonl"]
 
 
@@ -520,7 +521,7 @@ BROKEN: list[tuple[Any, str]] = [
     (None, "memories must be what mem0's get_all returns"),
     ({"memories": []}, "memories must be what mem0's get_all returns"),
     ([mem0("1", "Likes tea"), 7], r"results\[1\] must be an object"),
-    ([mem0("1", "Likes tea"), mem0("", "x")], r"results\[1\].id must be a plain"),
+    ([mem0("1", "Likes tea"), mem0("", "x")], r"results\[1\].id must be a non-empty"),
     ([mem0("1", "Likes tea"), mem0("2", None)], r"results\[1\].memory must be a string"),
     ([mem0("1", "Likes tea"), mem0("2", "x", user_id=7)], r"results\[1\].user_id must be"),
     ([mem0("1", "Likes tea"), mem0("2", "x", user_id="a" * 600)], "has 600 bytes"),

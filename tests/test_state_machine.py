@@ -268,10 +268,18 @@ class Memories(RuleBasedStateMachine):
 
     # what happens to the process and the file
 
-    @rule()
-    def reopen(self) -> None:
+    @rule(moved=st.booleans())
+    def reopen(self, moved: bool) -> None:
+        """`moved`: both users are exported, and go on in another file."""
+        exports = [self.memory.export(user_id=user) for user in USERS] if moved else []
         self.memory.close()
+        if moved:
+            self.path.unlink()
+            self.number += 1
+            self.path = self.folder / f"m{self.number}.db"
         self.open(self.path)
+        for export in exports:
+            self.memory.import_(export)
 
     @rule()
     def crash(self) -> None:

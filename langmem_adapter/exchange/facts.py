@@ -4,6 +4,7 @@ The turn's id is made from where the fact comes from, so an import that is inter
 is done twice changes nothing, and what was erased since does not come back.
 """
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -47,10 +48,13 @@ Chain = list[Fact]
 """The texts that one memory had, oldest first: each replaced the one before."""
 
 
+_UNKEEPABLE = re.compile("[\0\ud800-\udfff]")
+
+
 def name(value: str, what: str) -> str:
     """An id from outside; InvalidInput unless it is one that a store can keep."""
-    if not isinstance(value, str) or not value.strip() or texts.clean(value, what=what) != value:
-        raise InvalidInput(f"{what} must be a plain, non-empty string, got {value!r:.80}")
+    if not isinstance(value, str) or not value.strip() or _UNKEEPABLE.search(value):
+        raise InvalidInput(f"{what} must be a non-empty string without NUL and half characters, got {value!r:.80}")
     return value
 
 
