@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 STORES = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "stores.md").read_text(), re.DOTALL)
-GUIDES = ["docs", "exchange", "forgetting"]
+GUIDES = ["exchange", "forgetting"]
 """Documents whose code runs from top to bottom."""
 
 
