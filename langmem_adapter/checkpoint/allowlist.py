@@ -43,7 +43,8 @@ def state_types(graph: Any) -> frozenset[Name]:
     """The types a graph's state, inputs, outputs and nodes are declared with, for `SqliteCheckpointer(allow=…)`.
 
     Takes a `StateGraph` (before it is compiled), a compiled graph, or an `@entrypoint`. Types that appear only at run
-    time, under `Any` or an untyped `dict`, are not seen: add those by hand. Subgraphs called inside a node need
+    time, under `Any` or an untyped `dict`, given to `interrupt`, or as an agent's `response_format`, are not seen: add
+    those by hand (`allow={*state_types(graph), Answer}`). Subgraphs called inside a node need
     their own call.
     """
     found: set[Name] = set()
@@ -76,7 +77,7 @@ def _collect(hint: Any, found: set[Name], seen: set[int]) -> None:
         return
     seen.add(id(hint))
     for part in get_args(hint):
-        _collect(part, found, seen)
+        _collect(type(part) if isinstance(part, Enum) else part, found, seen)  # a member in a Literal
     hint = getattr(hint, "__supertype__", hint)  # NewType
     if not isinstance(hint, type):
         return

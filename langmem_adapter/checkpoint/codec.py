@@ -97,7 +97,7 @@ class Codec:
 def _unlisted(name: tuple[Any, Any], what: str) -> UnlistedType:
     return UnlistedType(
         f"{name[0]}.{name[1]} {what}: it is not in the allowlist; add it by "
-        f"SqliteCheckpointer(path, allow=[{name!r}]), or allow=state_types(graph) for all types of a graph's state"
+        f"SqliteCheckpointer(path, allow=[{name!r}, …]); state_types(graph) lists those that a graph's state declares"
     )
 
 

@@ -6,7 +6,7 @@ import types
 from collections import OrderedDict, namedtuple
 from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypedDict
+from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 
 import ormsgpack
 import pytest
@@ -400,3 +400,15 @@ def test_a_type_named_by_no_text_is_not_loaded(saver: SqliteCheckpointer) -> Non
         conn.execute("UPDATE ckpt_channels SET data = ? WHERE channel = 'value'", (payload,))
     with pytest.raises(StoreCorrupt, match="names a type"):
         saver.get_tuple(stored)
+
+
+def test_the_member_of_an_enum_in_a_literal_is_collected() -> None:
+    class Felt(TypedDict):
+        mood: Literal[Mood.GOOD] | None
+
+    assert state_types(StateGraph(Felt)) == {(HERE, "Mood")}
+
+
+def test_the_advice_for_an_unlisted_type_helps_where_it_is_not_declared(saver: SqliteCheckpointer) -> None:
+    with pytest.raises(UnlistedType, match=r"Order.*allow=\[\('.*', 'Order'\), …\].*declares"):
+        put(saver, value=Order(item="x"))
