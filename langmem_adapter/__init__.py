@@ -11,6 +11,7 @@ The graph nodes are in `langmem_adapter.langgraph`, the agent middleware in `lan
 
 from langmem_adapter.embeddings import HashEmbeddings
 from langmem_adapter.errors import Conflict, MemoryAdapterError, MemoryNotFound, MissingUser
+from langmem_adapter.guard import DEFAULT_RULES, Guard, Rule
 from langmem_adapter.memory import Memory
 from langmem_adapter.records import Block, MemoryRecord, Operation, Recalled
 from langmem_adapter.stores.sqlite import SqliteMemoryStore
@@ -18,9 +19,11 @@ from langmem_adapter.topics import DEFAULT_TOPICS, Topic
 from langmem_adapter.trust import TrustPolicy
 
 __all__ = [
+    "DEFAULT_RULES",
     "DEFAULT_TOPICS",
     "Block",
     "Conflict",
+    "Guard",
     "HashEmbeddings",
     "Memory",
     "MemoryAdapterError",
@@ -29,6 +32,7 @@ __all__ = [
     "MissingUser",
     "Operation",
     "Recalled",
+    "Rule",
     "SqliteMemoryStore",
     "Topic",
     "TrustPolicy",

@@ -118,13 +118,14 @@ def remember_node(memory: Memory | None = None, *, backfill: bool = False) -> Ru
 def prompt_with_memories(state: Any, *, system: str | None = None, memory: Memory | None = None) -> list[BaseMessage]:
     """The model's messages: `system`, the block of what was recalled, and the conversation. Call it inside a node.
 
-    The block is merged into the first system message. Without memories and `system` the messages are as they were.
-    `memory` is needed only where no recalling node of this process knows it.
+    The block is merged into the first system message, or (`Memory(inject_as="user")`) into the last human one. Without
+    memories and `system` the messages are as they were. `memory` is needed only where no recalling node of this process
+    knows it.
     """
     ids = _ids(get_config())
     mine = memory or _recaller(state, ids)
     block = NO_BLOCK if mine is None else run(block_step(mine, mine.io, state, ids))
-    return injection.into_messages(_prompt(state, system), block)
+    return injection.into_messages(_prompt(state, system), block, _place(mine))
 
 
 async def aprompt_with_memories(
@@ -134,7 +135,7 @@ async def aprompt_with_memories(
     ids = _ids(get_config())
     mine = memory or _recaller(state, ids)
     block = NO_BLOCK if mine is None else await block_step(mine, mine.aio, state, ids)
-    return injection.into_messages(_prompt(state, system), block)
+    return injection.into_messages(_prompt(state, system), block, _place(mine))
 
 
 def with_memories(
@@ -148,7 +149,8 @@ def with_memories(
 
     async def step(mine: Memory, io: IO, given: LanguageModelInput, ids: Ids) -> list[BaseMessage]:
         messages = _input(given)
-        return injection.into_messages(messages, await block_step(mine, io, {"messages": messages}, ids))
+        block = await block_step(mine, io, {"messages": messages}, ids)
+        return injection.into_messages(messages, block, mine.inject_as)
 
     return _Node("with_memories", memory, step) | model
 
@@ -459,6 +461,10 @@ def _messages(state: Any) -> list[BaseMessage]:
     if messages is None:
         raise InvalidInput("the state has no 'messages'; memory needs a graph over messages (MemoryState)")
     return coerce(messages)
+
+
+def _place(memory: Memory | None) -> injection.Place:
+    return "system" if memory is None else memory.inject_as
 
 
 def _prompt(state: Any, system: str | None) -> list[BaseMessage]:

@@ -17,6 +17,7 @@ from langmem_adapter.consolidation.step import Rules, consolidate, reader_of, sp
 from langmem_adapter.errors import ModelFailed
 from langmem_adapter.extraction.accept import accept
 from langmem_adapter.extraction.turns import news, said_again
+from langmem_adapter.guard import Guard
 from langmem_adapter.namespaces import Namespace, Reader
 from langmem_adapter.ports import IO, Ask, retried
 from langmem_adapter.records import Extraction, Operation, Turn, Usage
@@ -38,12 +39,13 @@ class Learner:
     rules: Rules
     tell: Callable[[str, dict[str, Any]], None]
     spend: Callable[[Turn, str, Usage], None]
+    guard: Guard
 
     async def candidates(self, io: IO, turn: Turn) -> Extraction:
         """What the extractor finds in a turn, as far as it may go on."""
         proposed = await io.ask(self.extract, turn)
         self.spend(turn, "extraction", proposed.usage)
-        return accept(turn, proposed, self.rules.topics, self.rules.policy)
+        return self.guard.screen(turn, accept(turn, proposed, self.rules.topics, self.rules.policy))
 
 
 async def learn(io: IO, turn: Turn, learner: Learner) -> list[Operation]:
@@ -63,7 +65,15 @@ async def learn(io: IO, turn: Turn, learner: Learner) -> list[Operation]:
         await retried(io, functools.partial(_kept, io, turn, error, learner.rules))
         raise
     learner.tell("learnt", {"user_id": turn.user_id, "turn_id": turn.turn_id, "operations": operations})
+    tell_held(turn, operations, learner.tell)
     return operations
+
+
+def tell_held(turn: Turn, operations: Iterable[Operation], tell: Callable[[str, dict[str, Any]], None]) -> None:
+    """Tell ("quarantined", ids and reason codes) what of a turn waits for an auditor."""
+    held = {o.memory_id: o.reason for o in operations if o.action == "QUARANTINE"}
+    if held:
+        tell("quarantined", {"user_id": turn.user_id, "turn_id": turn.turn_id, "reasons": held})
 
 
 async def learn_all(io: IO, spoken: Iterable[Turn], learner: Learner, *, heard: bool = False) -> list[Operation]:

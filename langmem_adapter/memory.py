@@ -31,6 +31,7 @@ from langmem_adapter import (
     injection,
     learning,
     maintenance,
+    quarantine,
     receipts,
     retrieval,
     sessions,
@@ -56,6 +57,7 @@ from langmem_adapter.extraction.origin import coerce
 from langmem_adapter.extraction.rules import RuleExtractor
 from langmem_adapter.extraction.turns import digest, last_said, turns_of
 from langmem_adapter.forgetting import Previous
+from langmem_adapter.guard import Guard
 from langmem_adapter.learning import Learner
 from langmem_adapter.namespaces import Reader, namespace
 from langmem_adapter.ports import IO, Ask, AsyncPort, SyncPort, run
@@ -67,6 +69,7 @@ from langmem_adapter.records import (
     Maintenance,
     MemoryRecord,
     Operation,
+    Quarantined,
     Recalled,
     Receipt,
     Recollection,
@@ -149,9 +152,11 @@ class Memory:
     only queued to be learnt (default: 0.3 with the embedder that needs no model, else 2). `maintain_every`: an owner's
     memory is maintained (see `maintain`) each time so many of its records were written (less often when it has
     thousands); None: only when you call it. `retention_days`: how long an expired memory, which nobody sees any more,
-    is still stored. `on_event(name, data)` is told what was learnt ("learnt", with the operations), what went wrong
-    ("recall_failed", "remember_failed") and what models cost ("model_call"). `clock` returns the current time,
-    UTC-aware.
+    is still stored. `guard`: what goes into quarantine, and what is cut out as a secret. `inject_as`: whether nodes and
+    middleware put the block into the "system" message or before the text of the last "user" message. `on_event(name,
+    data)` is told what was learnt ("learnt", with the operations), what was held back ("quarantined", with ids and
+    reasons), what went wrong ("recall_failed", "remember_failed") and what models cost ("model_call"). `clock` returns
+    the current time, UTC-aware.
     """
 
     def __init__(
@@ -173,6 +178,8 @@ class Memory:
         recall_deadline: float | None = None,
         maintain_every: int | None = 50,
         retention_days: float = 30,
+        guard: Guard | None = None,
+        inject_as: injection.Place = "system",
         weights: Weights | None = None,
         on_event: Callable[[str, dict[str, Any]], None] | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -206,12 +213,24 @@ class Memory:
         self._every = None if maintain_every is None else arguments.count(maintain_every, "maintain_every")
         self._due: set[Reader] = set()
         self._retention = arguments.days(retention_days, "retention_days")
+        self._guard = guard or Guard()
         self._rules = Rules(
-            registered, policy or TrustPolicy(), clock, judge, self._spend, keep_turns, self._count_written
+            registered,
+            policy or TrustPolicy(),
+            clock,
+            judge,
+            self._spend,
+            keep_turns,
+            self._count_written,
+            self._guard.redact,
+            self._guard.vet,
         )
         self._learner = Learner(
-            Ask(chosen.extract, getattr(chosen, "aextract", None)), self._rules, self._tell, self._spend
+            Ask(chosen.extract, getattr(chosen, "aextract", None)), self._rules, self._tell, self._spend, self._guard
         )
+        if inject_as not in ("system", "user"):
+            raise InvalidInput(f"inject_as must be 'system' or 'user', got {inject_as!r}")
+        self.inject_as = inject_as
         if when not in ("inline", "background"):
             raise InvalidInput(f"when must be 'inline' or 'background', got {when!r}")
         self._debounce = debounce_seconds
@@ -270,6 +289,7 @@ class Memory:
             tools=self._tools,
             source_type=arguments.source_kind(source_type),
             source_id=arguments.source_id(source_id),
+            redact=self._guard.redact,
         )
         return await self._learn(io, spoken)
 
@@ -310,7 +330,8 @@ class Memory:
         The only way to write `scope="app"` (no `user_id`), read by all users. `value` is what the (topic, slot)
         holds, by which equal facts are recognised (default: the content). UnknownTopic for a topic not registered.
         """
-        text = texts.content(content)
+        redact = self._guard.redact
+        text = texts.content(redact(texts.clean(content)))
         self._rules.topics.get(topic)
         namespace(  # complains of a bad scope or id
             "facts", app_name=app_name, user_id=user_id, scope=scope, session_id=session_id, agent_id=agent_id
@@ -327,8 +348,8 @@ class Memory:
         candidate = arguments.candidate(
             content=text,
             topic=topic,
-            slot=slot or "",
-            value=value if value is not None else texts.slot(text),
+            slot=redact(slot or ""),
+            value=redact(value) if value is not None else texts.slot(text),
             kind=kind,
             subject=subject,
             source_type=kind_of_source,
@@ -358,8 +379,10 @@ class Memory:
             source_id=str(source_id),
             candidates=(candidate,),
         )
+        turn = self._rules.vet(turn)
         operations = await consolidate(io, turn, self._rules)
         await self._keep_up(io)
+        learning.tell_held(turn, operations, self._tell)
         if operations:
             return operations[0]
         paused = (await consent.settings_of(io, reader_of(turn))).paused
@@ -378,9 +401,13 @@ class Memory:
         """Correct a memory in the user's name: a new version, `user_explicit`, that the trust gate does not judge.
 
         `scope="app"` (without `user_id`): an administrator corrects an application fact. MemoryNotFound for an id that
-        is not the user's; InvalidInput if the memory is no longer believed.
+        is not the user's; InvalidInput if the memory is no longer believed, or if the guard would hold the new words.
         """
-        text = texts.content(content)
+        text = texts.content(self._guard.redact(texts.clean(content)))
+        if scope == "user" and (reasons := self._guard.reasons(text)):
+            raise InvalidInput(
+                f"content reads as {', '.join(reasons)}; that is no memory of a user's, in no one's words"
+            )
         _, record = await self._require(io, memory_id, arguments.owner(user_id, app_name, scope))
         turn = Turn(
             turn_id=f"update-{secrets.token_hex(8)}",
@@ -434,7 +461,7 @@ class Memory:
         if mode not in ("hybrid", "vector", "text"):
             raise InvalidInput(f"mode must be 'hybrid', 'vector' or 'text', got {mode!r}")
         now = self._rules.clock()
-        spoken = texts.clean(query[: retrieval.MAX_QUERY], what="query").strip()
+        spoken = self._guard.redact(texts.clean(query[: retrieval.MAX_QUERY], what="query")).strip()
         reader = Reader(user_id, app_name, session_id, agent_id)
         op = RankOp(
             reader.facts(scopes),
@@ -625,6 +652,63 @@ class Memory:
     async def _receipts(self, io: IO, *, user_id: str, app_name: str = "default") -> list[Receipt]:
         """The receipts of the user's erasures, oldest first: ids, counts and times."""
         return await receipts.kept(io, Reader(user_id, app_name))
+
+    # ---------------------------------------------------------------- quarantine
+
+    async def _quarantined(
+        self,
+        io: IO,
+        *,
+        user_id: str | None = None,
+        app_name: str = "default",
+        scope: Literal["user", "app"] = "user",
+    ) -> list[Quarantined]:
+        """What the guard held back of a user's memories, with the reasons, in order of arrival.
+
+        Nothing of it is recalled, injected, compared or shown to a model. `scope="app"`: of application facts.
+        """
+        owner = arguments.owner(user_id, app_name, scope)
+        items = await retrieval.items_under(io, owner.root, {"status": "quarantined"})
+        records = [MemoryRecord.model_validate(i.value) for i in items if i.namespace[-1] == "facts"]
+        return [quarantine.quarantined(r) for r in sorted(records, key=lambda r: (r.seq, r.memory_id))]
+
+    async def _release(
+        self,
+        io: IO,
+        memory_id: str,
+        *,
+        user_id: str | None = None,
+        app_name: str = "default",
+        scope: Literal["user", "app"] = "user",
+    ) -> Operation:
+        """Let a memory out of quarantine: it is consolidated like the original statement, with its source and trust.
+
+        The operation says what became of it; the quarantined record is gone then. NOOP, and it stays, while the user
+        has paused or if it is never to be remembered. MemoryNotFound for an id that is not the user's; InvalidInput if
+        it is not in quarantine.
+        """
+        _, record = await self._require(io, memory_id, arguments.owner(user_id, app_name, scope))
+        operation = await quarantine.release(io, record, self._rules)
+        await self._keep_up(io)
+        return operation
+
+    async def _reject(
+        self,
+        io: IO,
+        memory_id: str,
+        *,
+        user_id: str | None = None,
+        app_name: str = "default",
+        scope: Literal["user", "app"] = "user",
+    ) -> None:
+        """Erase a memory that is in quarantine, with its words in the turn that it came from.
+
+        MemoryNotFound for an id that is not the user's; InvalidInput if it is not in quarantine; OnHold if nothing may
+        be erased.
+        """
+        _, record = await self._require(io, memory_id, arguments.owner(user_id, app_name, scope))
+        quarantine.quarantined(record)
+        await self._delete(io, memory_id, user_id=user_id, app_name=app_name, scope=scope)
 
     # ---------------------------------------------------------------- what the user, or the law, wants
 
@@ -924,12 +1008,15 @@ class Memory:
             io,
             last.messages[0].text,
             user_id=last.user_id or user_id,  # in a thread of several people: the one who speaks
-            k=injection.MAX_RECORDS,
+            k=injection.CONSIDERED,
             session_id=session_id,
             agent_id=agent_id,
             app_name=app_name,
         )
-        refs = [Ref(memory_id=h.record.memory_id, scope=h.record.scope, band=band(h.parts.confidence)) for h in hits]
+        refs = [
+            Ref(memory_id=h.record.memory_id, scope=h.record.scope, band=band(h.parts.confidence))
+            for h in injection.picked(hits)
+        ]
         return Recollection(
             message_id=last.messages[0].id,
             user_id=last.user_id or user_id,
@@ -996,7 +1083,8 @@ class Memory:
         `messages`: the thread so far, as far as you have it. Written by the model, if there is one, else from what
         the session taught and what the user said last. `get_summary` gives it; no other session sees it.
         """
-        return await sessions.summarise(io, Reader(user_id, app_name, session_id), messages, self._rules, self._author)
+        reader = Reader(user_id, app_name, session_id)
+        return await sessions.summarise(io, reader, messages, self._rules, self._author, self._guard.redact)
 
     async def _get_summary(
         self, io: IO, *, user_id: str, session_id: str, app_name: str = "default"
@@ -1041,6 +1129,9 @@ class Memory:
     delete_all, adelete_all = _twins(_delete_all)
     forget_source, aforget_source = _twins(_forget_source)
     receipts, areceipts = _twins(_receipts)
+    quarantined, aquarantined = _twins(_quarantined)
+    release, arelease = _twins(_release)
+    reject, areject = _twins(_reject)
     hold, ahold = _twins(_hold)
     lift_hold, alift_hold = _twins(_lift_hold)
     pause, apause = _twins(_pause)
@@ -1150,6 +1241,7 @@ class Memory:
             tools=self._tools,
             source_type=source_type,
             start=0 if backfill else last_said(messages),
+            redact=self._guard.redact,
         )
 
     async def _learn(self, io: IO, spoken: Sequence[Turn], *, heard: bool = False) -> list[Operation]:

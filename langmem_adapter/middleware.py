@@ -97,12 +97,13 @@ class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
 
     async def _prepared(self, memory: Memory, io: IO, request: ModelRequest[Any]) -> ModelRequest[Any]:
         ids = _ids(request.runtime)
-        request = _with(request, await block_step(memory, io, request.state, ids))
+        block = await block_step(memory, io, request.state, ids)
+        request = _with(request, block, memory.inject_as)
         if not self.session_summary:
             return request
         messages, block = await summary_step(memory, io, request.messages, ids)
         left = cast(list[AnyMessage], messages)
-        return _with(request.override(messages=left), block) if block.text else request
+        return _with(request.override(messages=left), block, "system") if block.text else request
 
     def after_agent(self, state: MemoryAgentState, runtime: Runtime[Any]) -> None:
         memory = self._memory(runtime)
@@ -120,7 +121,9 @@ def _ids(runtime: Runtime[Any]) -> Ids:
     return ids_of(get_config(), runtime.context)
 
 
-def _with(request: ModelRequest[Any], block: Block) -> ModelRequest[Any]:
+def _with(request: ModelRequest[Any], block: Block, place: injection.Place) -> ModelRequest[Any]:
     if not block.text:
         return request
+    if place == "user":
+        return request.override(messages=injection.into_messages(request.messages, block, place))
     return request.override(system_message=injection.into_message(request.system_message, block))

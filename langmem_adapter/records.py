@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 SourceType = Literal["bootstrapped", "user_explicit", "user_implicit", "tool_output"]
 Scope = Literal["user", "session", "agent", "team", "app"]
 Status = Literal["active", "contested", "quarantined", "superseded", "retracted"]
-Action = Literal["CREATE", "UPDATE", "MERGE", "NOOP", "CONTEST", "RETRACT", "DELETE"]
+Action = Literal["CREATE", "UPDATE", "MERGE", "NOOP", "CONTEST", "RETRACT", "QUARANTINE", "DELETE"]
 Verdict = Literal["duplicate", "merge", "contradict", "new", "retract"]
 Band = Literal["high", "medium", "low"]
 
@@ -154,6 +154,8 @@ class Candidate(Frozen):
     purpose: str | None = None
     """None: the topic's; `legal_basis` likewise."""
     legal_basis: str | None = None
+    held: tuple[str, ...] = ()
+    """Reasons of the guard why it must not be believed: it goes into quarantine."""
 
 
 class Judgement(Frozen):
@@ -168,8 +170,9 @@ class Operation(Frozen):
 
     UPDATE: `memory_id` is the new record, `target_id` the one it replaced. CONTEST: `memory_id` is the
     challenger, `target_id` the incumbent. NOOP, MERGE and RETRACT: `memory_id` is the existing record (None if
-    there was nothing to do it to). Kept only in an owner's turns: DELETE, `memory_id` was erased; MERGE with the
-    reason `near_identical`, `target_id` became one with `memory_id`.
+    there was nothing to do it to). QUARANTINE: `memory_id` is the record that waits for an auditor. Kept only in an
+    owner's turns: DELETE, `memory_id` was erased; MERGE with the reason `near_identical`, `target_id` became one with
+    `memory_id`.
     """
 
     action: Action
@@ -292,6 +295,14 @@ class Recalled(Frozen):
     parts: Parts
     contested_by: tuple[MemoryRecord, ...] = ()
     """Open challengers of the record."""
+
+
+class Quarantined(Frozen):
+    """A record that the guard held back, until `Memory.release` or `Memory.reject`."""
+
+    record: MemoryRecord
+    reasons: tuple[str, ...]
+    """Reason codes of the rules that held it (`guard.Rule.reason`)."""
 
 
 class Ref(Frozen):

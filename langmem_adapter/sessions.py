@@ -4,7 +4,7 @@ It is a record of its own kind, outside consolidation, kept with its thread and 
 it, or, offline, it is put together from what the session taught and what was said last.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
@@ -16,6 +16,7 @@ from langmem_adapter.errors import InvalidInput
 from langmem_adapter.namespaces import Namespace, Reader, namespace
 from langmem_adapter.ports import IO, Ask
 from langmem_adapter.records import MemoryRecord, Source
+from langmem_adapter.redaction import redacted
 from langmem_adapter.retrieval import items_under
 from langmem_adapter.text import MAX_CONTENT, clean, one_line
 
@@ -58,17 +59,25 @@ async def summarise(
     messages: Sequence[BaseMessage],
     rules: Rules,
     author: Ask[Sequence[BaseMessage], str] | None,
+    redact: Callable[[str], str] = redacted,
 ) -> MemoryRecord:
-    """The new summary of the session: of its earlier summary and these messages. It replaces the earlier one."""
+    """The new summary of the session: of its earlier summary and these messages. It replaces the earlier one.
+
+    `redact` cuts secrets out of the messages first.
+    """
     space = summary_space(speaker)
     earlier = await summary_of(io, speaker)
-    spoken = [m for m in messages if isinstance(m, (HumanMessage, AIMessage)) and m.text.strip()]
+    spoken = [
+        m.model_copy(update={"content": redact(clean(m.text))})
+        for m in messages
+        if isinstance(m, (HumanMessage, AIMessage)) and m.text.strip()
+    ]
     fresh = _after(spoken, earlier)
     if author is not None and fresh:
         text = await io.ask(author, _prompt(fresh, earlier))
     else:
         text = await _offline(io, speaker, [m for m in fresh if isinstance(m, HumanMessage)], earlier)
-    record = _record(speaker, text, messages, earlier, rules)
+    record = _record(speaker, redact(clean(text)), messages, earlier, rules)
     await io.commit([PutOp(space, KEY, record.model_dump(mode="json"), index=False)], expect={})
     return record
 

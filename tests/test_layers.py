@@ -15,15 +15,15 @@ PACKAGE = Path(langmem_adapter.__file__).parent
 # From the bottom up. A module may import from lower layers and from its own folder, nothing else.
 LAYERS = [
     {"errors"},
-    {"text"},
+    {"text", "redaction"},
     {"records"},
     {"topics", "trust", "embeddings", "namespaces", "toolcalls"},
     {"scoring", "ports", "worker"},
     {"answers", "arguments", "consent"},
     {"stores"},
     {"extraction", "consolidation", "retrieval", "injection", "checkpoint"},
-    {"receipts"},
-    {"auditing", "exchange", "forgetting", "learning", "migrate", "sessions"},
+    {"guard", "receipts"},
+    {"auditing", "exchange", "forgetting", "learning", "migrate", "quarantine", "sessions"},
     {"maintenance"},
     {"memory"},
     {"langgraph"},
@@ -103,7 +103,9 @@ def test_the_public_names_are_these():
     assert sorted(langmem_adapter.__all__) == [
         "Block",
         "Conflict",
+        "DEFAULT_RULES",
         "DEFAULT_TOPICS",
+        "Guard",
         "HashEmbeddings",
         "Memory",
         "MemoryAdapterError",
@@ -112,6 +114,7 @@ def test_the_public_names_are_these():
         "MissingUser",
         "Operation",
         "Recalled",
+        "Rule",
         "SqliteMemoryStore",
         "Topic",
         "TrustPolicy",
@@ -121,7 +124,9 @@ def test_the_public_names_are_these():
 def test_every_public_name_has_a_docstring():
     from langmem_adapter import langgraph, middleware
 
-    public = [getattr(langmem_adapter, n) for n in langmem_adapter.__all__ if n != "DEFAULT_TOPICS"]
+    public = [
+        getattr(langmem_adapter, n) for n in langmem_adapter.__all__ if n not in ("DEFAULT_RULES", "DEFAULT_TOPICS")
+    ]
     public += [
         v
         for k, v in vars(langgraph).items()

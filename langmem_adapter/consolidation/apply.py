@@ -130,8 +130,9 @@ class Change:
 
     def retracted(self, record: MemoryRecord, reason: str, source: Source | None = None) -> MemoryRecord:
         """The record, which no longer holds; its text stays as history."""
+        ended = record.created_at if record.status == "quarantined" else self.now  # it was never believed
         return self._noted(record, "RETRACT", reason, source=source).change(
-            status="retracted", invalidated_at=self.now, valid_to=self.now, contested_by=()
+            status="retracted", invalidated_at=ended, valid_to=self.now, contested_by=()
         )
 
     def corroborated(
@@ -264,6 +265,8 @@ def apply(
     """
     if decision.action in ("CREATE", "UPDATE"):
         return _create(decision, candidate, topic, slot, source, change)
+    if decision.action == "QUARANTINE":
+        return _quarantine(decision, candidate, topic, slot, source, change)
     if decision.action == "CONTEST":
         return _contest(decision, candidate, topic, slot, source, change)
     if decision.action == "RETRACT":
@@ -297,6 +300,18 @@ def _create(
         reason=decision.reason,
     )
     return Applied(operation, (new, *closed))
+
+
+def _quarantine(
+    decision: Decision, candidate: Candidate, topic: Topic, slot: str, source: Source, change: Change
+) -> Applied:
+    # What a record has no field for, and a release needs.
+    more = {"intent": candidate.intent, "replaces": candidate.replaces}
+    kept = change.created(
+        candidate, topic, slot, source, decision, status="quarantined", metadata={k: v for k, v in more.items() if v}
+    )
+    operation = Operation(action="QUARANTINE", memory_id=kept.memory_id, content=kept.content, reason=decision.reason)
+    return Applied(operation, (kept,))
 
 
 def _contest(

@@ -1,8 +1,8 @@
 """What becomes of a candidate, given what is known: pure, the same with and without a model.
 
-Three questions in order. Is it the same fact as a record? Then nothing new, but one more source. Does it stand on an
-occupied exclusive slot? Then it replaces the record, if the trust gate lets it, or is kept as a challenger.
-Otherwise it is new.
+What the guard holds back goes into quarantine and touches nothing. For the rest three questions, in order. Is it the
+same fact as a record? Then nothing new, but one more source. Does it stand on an occupied exclusive slot? Then it
+replaces the record, if the trust gate lets it, or is kept as a challenger. Otherwise it is new.
 """
 
 from collections.abc import Iterable, Sequence
@@ -47,6 +47,8 @@ def decide(
     `known`: at least every active and contested record on its (topic, slot). `source_id`: where it comes from.
     `judgement`: what a judge proposes; it decides what is the same and what contradicts, never who may overwrite whom.
     """
+    if candidate.held:
+        return Decision("QUARANTINE", ", ".join(candidate.held))
     records = sorted((r for r in known if r.subject == candidate.subject), key=lambda r: (r.seq, r.memory_id))
     topic = topics.get(candidate.topic)
     slot = topics.slot_of(candidate.topic, candidate.slot, candidate.value)

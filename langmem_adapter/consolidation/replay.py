@@ -19,7 +19,7 @@ from langmem_adapter.text import slot as normal
 
 NEAR_IDENTICAL = "near_identical"
 """The reason of a MERGE that made one record of two (see `maintenance`); kept, like a deletion, without a candidate."""
-CREATES = ("CREATE", "UPDATE", "CONTEST")
+CREATES = ("CREATE", "UPDATE", "CONTEST", "QUARANTINE")
 ANEW = 1_000_000
 """Where the positions of candidates begin that were extracted anew."""
 NOTHING = Operation(action="NOOP", memory_id=None, content="", reason="new")

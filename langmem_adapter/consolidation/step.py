@@ -22,6 +22,7 @@ from langmem_adapter.errors import ModelFailed
 from langmem_adapter.namespaces import Namespace, Reader, namespace
 from langmem_adapter.ports import IO, retried
 from langmem_adapter.records import Candidate, Judgement, MemoryRecord, Operation, Scope, Source, Turn, Usage
+from langmem_adapter.redaction import redacted
 from langmem_adapter.topics import Topics
 from langmem_adapter.trust import TrustPolicy
 
@@ -47,6 +48,12 @@ class Rules:
 
     on_written: Callable[[Reader, int, int], None] = lambda owner, version, count: None
     """Told how many records a turn wrote, and the version of their namespace before."""
+
+    redact: Callable[[str], str] = redacted
+    """Cuts secrets out of a text that did not come in as a message."""
+
+    vet: Callable[[Turn], Turn] = lambda turn: turn
+    """Holds back what must not be believed of a turn whose candidates nobody extracted from messages."""
 
     def keeps(self, turn: Turn) -> Turn:
         """The turn, without what is not to be kept."""
@@ -85,7 +92,7 @@ async def _once(io: IO, turn: Turn, rules: Rules, asked: _Asked) -> list[Operati
         settings_op(asking),
         GetOp(turns, turn.turn_id),
         *(GetOp(facts, i) for i in turn.taught),
-        *neighbours.reads(facts, turn.candidates, rules.topics, now),
+        *neighbours.reads(facts, [c for c in turn.candidates if not c.held], rules.topics, now),
     ]
     (said, stored, *results), versions = await io.read(ops, versions=(facts, turns, asking.space("settings")))
     settings = settings_in(said)
@@ -161,7 +168,8 @@ async def _judgements(
     if rules.judge is None:
         return {}, False
     believed = [r for r in known.values() if r.status in ("active", "contested")]
-    cases = [(c, [r for r in believed if r.subject == c.subject]) for c in turn.candidates]
+    # What is held back is shown to no model: a case without records is not asked about.
+    cases = [(c, [r for r in believed if r.subject == c.subject and not c.held]) for c in turn.candidates]
     try:
         judged, usage = await rules.judge.judge(io, cases)
     except ModelFailed as error:
@@ -246,8 +254,9 @@ def spaces(turn: Turn) -> tuple[Namespace, Namespace]:
 
 
 def record_put(facts: Namespace, record: MemoryRecord) -> PutOp:
-    """The write of one record, its content indexed for search."""
-    return PutOp(facts, record.memory_id, record.model_dump(mode="json"), index=["content"])
+    """The write of one record, its content indexed for search unless it is in quarantine."""
+    index: list[str] | Literal[False] = False if record.status == "quarantined" else ["content"]
+    return PutOp(facts, record.memory_id, record.model_dump(mode="json"), index=index)
 
 
 def turn_put(turns: Namespace, turn: Turn) -> PutOp:

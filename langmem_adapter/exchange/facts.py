@@ -138,7 +138,7 @@ async def learn(
 
 
 def _turn(fact: Fact, source_type: SourceType, app_name: str, rules: Rules) -> Turn:
-    text = texts.content(fact.text)
+    text = texts.content(rules.redact(texts.clean(fact.text)))
     since = "" if fact.at is None else fact.at.isoformat()
     told = "\x1f".join((fact.source_id, fact.message_id or "", text, since))
     turn_id = f"import-{blake2b(told.encode(), digest_size=10).hexdigest()}"
@@ -150,7 +150,7 @@ def _turn(fact: Fact, source_type: SourceType, app_name: str, rules: Rules) -> T
         message_id=fact.message_id or turn_id,
         expires_at=fact.expires_at,
     )
-    return Turn(
+    turn = Turn(
         turn_id=turn_id,
         user_id=fact.user_id,
         app_name=app_name,
@@ -161,6 +161,7 @@ def _turn(fact: Fact, source_type: SourceType, app_name: str, rules: Rules) -> T
         source_id=fact.source_id,
         candidates=(candidate,),
     )
+    return rules.vet(turn)
 
 
 async def _known(io: IO, turn: Turn, before: Turn | None, rules: Rules) -> tuple[bool, Turn | None, str | None]:

@@ -34,7 +34,8 @@ def _refusal(candidate: Candidate, message: Message | None, messages: dict[str, 
         return "not_said_by_user"
     if message.role == "human" and unsaid(message.text):
         return "not_to_be_remembered"
-    if not one_line(clean(candidate.content)) or len(candidate.content) > MAX_CONTENT:
+    said = (candidate.content, candidate.value, candidate.slot, candidate.excerpt, candidate.replaces or "")
+    if not one_line(clean(candidate.content)).strip("\ufffd ") or max(map(len, said)) > MAX_CONTENT:
         return "bad_length"
     return ground(candidate, messages)
 

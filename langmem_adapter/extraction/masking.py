@@ -150,6 +150,11 @@ def mask(text: str) -> str:
     return _SINGLE.sub(_blank_speech, masked)
 
 
+def unquoted(text: str) -> str:
+    """The text, straightened, with only quoted speech masked; same length."""
+    return _SINGLE.sub(_blank_speech, _DOUBLE.sub(_blank_speech, straight(text)))
+
+
 def open_fence(text: str) -> str:
     """The mark of a code fence that the text opens and does not close, else an empty string."""
     last = deque(_FENCE.finditer(text), maxlen=1)

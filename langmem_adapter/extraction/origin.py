@@ -4,7 +4,7 @@
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Literal, NamedTuple
 
@@ -20,6 +20,7 @@ from langchain_core.messages import (
 from langmem_adapter import text as texts
 from langmem_adapter.errors import InvalidInput
 from langmem_adapter.records import Message
+from langmem_adapter.redaction import redacted
 
 Role = Literal["human", "tool", "assistant", "other"]
 
@@ -67,15 +68,17 @@ def message_of(
     session_id: str | None,
     people: Mapping[str, str] | None = None,
     user_id: str,
+    redact: Callable[[str], str] = redacted,
 ) -> Said:
     """The message as the extractor sees it, and the user id of the person who typed it.
 
     `index` is its position in the thread and is hashed into the id of a message that has none. `people` maps the
     `name` of a human message to a user id; a message with an unmapped name is nobody's (`other`). A quoted
-    `<MEMORIES>` block is cut out of human text.
+    `<MEMORIES>` block is cut out of human text, and `redact` cuts secrets out of any: nobody behind this door sees
+    them.
     """
     role, owner = _author(message, people or {}, user_id)
-    text = texts.clean(_text(message, index), what=f"messages[{index}].content")
+    text = redact(texts.clean(_text(message, index), what=f"messages[{index}].content"))
     if role == "human":
         text = without_memories(text)
     return Said(

@@ -35,7 +35,7 @@ _PERMISSION = _any(
     r"|superuser|owner|moderator|verified|staff)\b",
     r"\bwithout\s+(?:asking|confirming|approval|confirmation|checking)\b",
     r"\bi(?:'m|\s+am|\s+was|\s+have\s+been|'ve\s+been)\s+(?:now\s+|also\s+|fully\s+"
-    r"|pre-?)*(?:authori[sz]ed|cleared|permitted|entitled|allowed|approved|exempt(?:ed)?|verified"
+    r"|pre-?)*(?:authori[sz]ed|cleared|(?:permitted|entitled|allowed)(?=\s+to\b)|approved|exempt(?:ed)?|verified"
     r"|whitelisted|licensed\s+to)\b(?!\s+to\s+(?:eat|drink|drive|walk|run|exercise|fly|work\s+from"
     r"|swim|have)\b)",
     r"\b(?:has|have|had|was|been|is|are)\s+(?:also\s+)?(?:cleared|authori[sz]ed|approved|granted"
@@ -145,7 +145,7 @@ _SECRET = _any(
 _DIGITS = re.compile(r"(?<!\d)\d(?:[ -]?\d){12,18}(?!\d)")
 _IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30}\b")
 
-_KINDS = (
+KINDS = (
     ("secret", _SECRET),
     ("memory_claim", _MEMORY),
     ("other_users", _OTHERS),
@@ -160,7 +160,7 @@ def refusal(sentence: str) -> str | None:
     read = folded(sentence)
     if any(_luhn(m[0]) for m in _DIGITS.finditer(read)) or any(_iban(m[0]) for m in _IBAN.finditer(read)):
         return "secret"
-    return next((reason for reason, pattern in _KINDS if pattern.search(read)), None)
+    return next((reason for reason, pattern in KINDS if pattern.search(read)), None)
 
 
 def _luhn(number: str) -> bool:

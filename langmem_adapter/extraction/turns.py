@@ -1,6 +1,6 @@
 """From messages to turns: one for each message a person typed, with the tool messages that follow it."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from hashlib import blake2b
 
@@ -9,6 +9,7 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from langmem_adapter.extraction.origin import message_of
 from langmem_adapter.namespaces import Reader, escape
 from langmem_adapter.records import Message, SourceType, Turn
+from langmem_adapter.redaction import redacted
 
 
 def turns_of(
@@ -21,16 +22,24 @@ def turns_of(
     source_type: SourceType | None = None,
     source_id: str | None = None,
     start: int = 0,
+    redact: Callable[[str], str] = redacted,
 ) -> list[Turn]:
     """The turns among `messages[start:]`, oldest first.
 
     A message belongs to the speaker, or to whom `people` maps its name; tool messages count if their tool is in
-    `tools`. The turn's id is that of its message, within its thread.
+    `tools`. The turn's id is that of its message, within its thread. `redact` cuts secrets out of every text.
     """
     speaker.facts()  # every id is checked before anything is read
     groups: list[tuple[str, list[Message], bool]] = []
     for index, message in enumerate(messages[start:], start):
-        said = message_of(message, index=index, session_id=speaker.session_id, people=people, user_id=speaker.user_id)
+        said = message_of(
+            message,
+            index=index,
+            session_id=speaker.session_id,
+            people=people,
+            user_id=speaker.user_id,
+            redact=redact,
+        )
         if said.owner is not None:
             groups.append((said.owner, [said.message], message.id is None))
         elif groups and said.message.role == "tool" and said.message.name in tools:

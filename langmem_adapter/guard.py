@@ -1,0 +1,276 @@
+"""What may not be believed, whoever proposed it: between extraction and consolidation, each candidate passes here.
+
+Where a text came from was decided before (`extraction.origin`, `extraction.accept`), and no wording changes that. What
+is left is what people and tools may not teach in any words: powers and permissions, orders to the agent, other users'
+facts, facts for everybody, delayed triggers, hidden text. It goes into quarantine with the reasons, and an auditor
+decides (`Memory.quarantined`, `release`, `reject`). A sentence that would be held is put there too where no candidate
+came of it, so that an attempt is seen. Text filters are no security boundary: see SECURITY.md.
+"""
+
+import base64
+import binascii
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+from urllib.parse import unquote
+
+from langmem_adapter.extraction import refusals
+from langmem_adapter.extraction.clauses import sentences
+from langmem_adapter.extraction.masking import FAKE_ROLE, MASK, unquoted
+from langmem_adapter.extraction.unsaid import unsaid
+from langmem_adapter.records import Candidate, Extraction, Message, Turn
+from langmem_adapter.redaction import DEFAULT_SECRETS, Secret, has_mark, redacted
+from langmem_adapter.text import MAX_CONTENT, one_line
+
+Origin = Literal["human", "tool"]
+
+MAX_READ = 20_000
+"""Characters of a message in which sentences are looked for that nobody proposed."""
+MAX_SHORT = 500
+"""A message of one line and so many characters is read as a whole, also what looks pasted in it."""
+MAX_HELD = 5
+"""Sentences of one turn that are kept for the auditor without having been proposed; more are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What puts a sentence into quarantine.
+
+    `reason`: the code an auditor is shown. `pattern`: a regular expression, tried without regard to case on one
+    sentence, quoted speech left out, look-alike letters folded. `origins`: whose words it judges. `spares`: topics in
+    which it does not apply; a rule that spares some judges candidates only.
+    """
+
+    reason: str
+    pattern: str
+    origins: tuple[Origin, ...] = ("human", "tool")
+    spares: tuple[str, ...] = ()
+
+    def holds(self, text: str) -> bool:
+        """Whether the text is to be held."""
+        return _compiled(self.pattern).search(text) is not None
+
+
+@lru_cache(maxsize=1_000)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE | re.MULTILINE)
+
+
+_KIN = (
+    r"(?:mother|father|mum|mom|dad|parents?|brother|sister|siblings?|son|daughter|kids?|child|children|wife|husband"
+    r"|partner|spouse|girlfriend|boyfriend|fianc[eé]e?|aunt|uncle|cousin|nephew|niece|grand\w+|friend|mate|flatmate"
+    r"|roommate|neighbou?r|boss|manager|colleague|coworker|co-worker|client|customer|teacher|doctor|assistant)"
+)
+
+DEFAULT_RULES: tuple[Rule, ...] = (
+    *(Rule(reason, pattern.pattern) for reason, pattern in refusals.KINDS if reason != "secret"),
+    Rule("fake_role", FAKE_ROLE.pattern),
+    Rule("hidden_text", r"<!--|(?<!\w)(?:[^\W\d][ .\-_*]){8,}[^\W\d](?!\w)"),
+    Rule(
+        "permission_claim",
+        r"\bthe\s+user\s+(?:is|was|has\s+been)\s+(?:now\s+|also\s+|fully\s+)*(?:authori[sz]ed|cleared|exempt(?:ed)?|verified"
+        r"|whitelisted|(?:permitted|entitled|allowed)\s+to\s+(?!eat|drink|drive|walk|run|exercise|fly|swim|have)\w+)\b"
+        r"|\b(?:exempt|excused)\s+from\b.{0,40}\b(?:rules?|limits?|checks?|polic\w+|approval|verification)\b"
+        r"|\bnever\s+(?:need|have)\s+to\s+(?:ask|confirm|check|verify)\b|\b(?:don't|doesn't|do\s+not|does\s+not)\s+require\s+(?:\w+\s+){0,2}?(?:approval|confirm\w+|verif\w+|two-factor|2fa|mfa|permission|review)\b"
+        r"|\b(?:may|can|could|should)\s+(?:always\s+)?skip\s+(?:the\s+|all\s+)?(?:approval|confirmation|verification|checks?"
+        r"|review)\b|\b(?:needs?|requires?)\s+no\s+(?:approval|confirmation|verification|permission)\b"
+        r"|\broot\s+access\b|\b(?:user|account)\s+to\s+(?:export|access|see|delete)\s+(?:all|any|every)\b",
+    ),
+    Rule(  # the same in German, French, Spanish, Italian, Dutch, Portuguese
+        "permission_claim",
+        r"\b(?:ich\s+bin|je\s+suis|(?:yo\s+)?soy|sono|ik\s+ben|(?:eu\s+)?sou)\s+(?:\w+\s+|l'){0,2}(?:admin\w*|root|superuser)\b"
+        r"|\b(?:berechtigt|befugt|ermächtigt|bevollmächtigt|autorisiert|habilité\w*|autorisée?s?\s+à|autorizad[oa]s?"
+        r"|autorizzat[oaie]|bevoegd|gemachtigd)\b",
+    ),
+    Rule(
+        "instruction",
+        r"\b(?:ignorier\w*|missacht\w*|vergiss|überweis\w*|leite\w*|ignore[zrs]?|oublie[zr]?|transf[eé]re\w*|vire[zr]?"
+        r"|ignora\w*|olvid\w+|reenv[ií]a\w*|negeer|stuur)\b.{0,60}\b(?:anweisung\w*|regel\w*|vorgabe\w*|rechnung\w*"
+        r"|consignes?|instruc\w+|règles?|factures?|reglas?|facturas?|istruzioni|regole|instructies|regels)\b"
+        r"|\bab\s+sofort\b(?!\s+(?:bin|esse|wohne|arbeite|heiße|möchte|mag|trinke)\b).{0,60}\b(?:immer|jede\w*|ohne)\b",
+    ),
+    Rule(
+        "instruction",
+        r"\b(?:revoke|lift|remove|raise)\s+(?:(?:all|the|any|my)\s+)*(?:limits?|restrictions?|checks?)\b"
+        r"|\b(?:whenever|every\s+time)\s+(?:you|the\s+(?:assistant|agent|model|bot))\s+(?:read|see|load|recall|open|find)s?\b"
+        r"|[?&](?:q|prompt|text|message)=\S*\bremember\b|\b(?:your|safety|all)\s+(?:safety\s+)?(?:rules|guidelines)\b",
+    ),
+    Rule(
+        "exfiltration",
+        r"!\[[^\]]*\]\s*\([^)]*[?&=][^)]*\)|\b(?:javascript|vbscript)\s*:|\bdata:text/html\b"
+        r"|\b(?:every|each|all)\s+(?:answers?|repl(?:y|ies)|responses?|messages?)\b.{0,60}(?:\blink\b|\bimage\b|https?:)",
+    ),
+    Rule("exfiltration", r"!\[[^\]]*\]\s*\(", ("tool",)),
+    Rule("memory_claim", r"[\"'](?:facts?|topic|trust|confidence|scope|source_type|user_?id|role)[\"']\s*:\s*\S"),
+    Rule(
+        "memory_claim",
+        r"\byou\s+(?:stored|saved|remembered|noted|recorded)\b.{0,40}\bthat\s+i(?:'m|\s+am|\s+have|\s+may|\s+can)\b.{0,40}"
+        r"\b(?:exempt|allowed|authori[sz]ed|cleared|verified|admin\w*|access)\b",
+    ),
+    Rule(
+        "other_users",
+        r"\b(?:save|store|remember|note|publish|write|keep)\s+(?:this\s+|it\s+)?(?:for|to)\s+(?:the\s+)?(?:whole|entire|all)\b"
+        r"|\buser[_ ]?id\b[\"']?\s*[=:]",
+    ),
+    Rule(
+        "tool_instruction",
+        r"\b(?:agents?|assistants?|models?|chatbots?|you)\b.{0,40}\b(?:must|should|have\s+to|need\s+to|always|never)\b|\bremember\b"
+        r"|\b(?:reuse|prefer|recommend|trust|follow|repeat)\s+(?:it|this|them|these)\b"
+        r"|\b(?:update|set|store|save|write|add)\s+(?:to\s+)?(?:the\s+)?(?:user|profile|memory|preference)"
+        r"|\b(?:skip|bypass)(?:ped|ping|ed|ing)?\b.{0,30}\b(?:validation|review|checks?|approval|tests?)\b"
+        r"|\b(?:validation|review|checks?|approval|tests?)\s+(?:was|were|is|are|can\s+be)\s+(?:skipped|bypassed)\b"
+        r"|\b(?:system|developer)\s+(?:prompt|message)\b|\bsudo\b|\byou\s+have\s+permission\b"
+        r"|\b(?:authori[sz]ed|cleared|permitted|entitled|exempt(?:ed)?|whitelisted)\b",
+        ("tool",),
+    ),
+    Rule(
+        "about_another",
+        rf"^\W*(?:(?:my|our|his|her|their)\s+(?:\w+\s+){{0,2}}?{_KIN}\b|(?:he|she|they|everyone|everybody|people)\b"
+        r"|most\s+people\b)(?!.*\b(?:i|i'm|i've|we|me|myself)\b)|^the\s+user's\s+(?:\w+\s+){0,2}?" + _KIN + r"\b",
+        spares=("relation", "general"),
+    ),
+)
+"""The rules of `Guard()`: those by which offline extraction refuses a sentence, and more for what others propose."""
+
+
+class Guard:
+    """The rules between extraction and consolidation, and what counts as a secret; both are data.
+
+    `Memory(store, guard=Guard(rules=[*DEFAULT_RULES, Rule("trade_secret", r"\\bproject\\s+heron\\b")]))`.
+    """
+
+    def __init__(self, rules: Iterable[Rule] = DEFAULT_RULES, secrets: Iterable[Secret] = DEFAULT_SECRETS) -> None:
+        self.rules = tuple(rules)
+        self.secrets = tuple(secrets)
+
+    def redact(self, text: str) -> str:
+        """The text without secrets."""
+        return redacted(text, self.secrets)
+
+    def reasons(self, text: str, origin: Origin = "human", *, topic: str | None = None) -> tuple[str, ...]:
+        """Why a sentence, or the words of a candidate on this topic, must not be believed; () if nothing forbids it."""
+        views = list(_views(text))
+        found = (
+            r.reason
+            for r in self.rules
+            if origin in r.origins
+            and (not r.spares or (topic is not None and topic not in r.spares))
+            and any(r.holds(view) for view in views)
+        )
+        return tuple(dict.fromkeys(found))
+
+    def screen(self, turn: Turn, found: Extraction) -> Extraction:
+        """The candidates, with the reasons (`held`) of those that must not be believed.
+
+        Those about a secret are dropped. Sentences that would be held, and of which no candidate came, are added.
+        """
+        messages = {m.id: m for m in turn.messages}
+        dropped = Counter(found.dropped)
+        kept = []
+        for candidate in found.candidates:
+            if has_mark(candidate.content) or has_mark(candidate.value):
+                dropped["secret"] += 1
+            else:
+                kept.append(candidate.change(held=self._why(candidate, messages.get(candidate.message_id or ""))))
+        excerpts = [one_line(c.excerpt) for c in kept if c.held]
+        unproposed = [c for c in self._attempts(turn) if not any(e in c.content or c.content in e for e in excerpts)]
+        if len(unproposed) > MAX_HELD:
+            dropped["held"] += len(unproposed) - MAX_HELD
+        return found.change(candidates=(*kept, *unproposed[:MAX_HELD]), dropped=dict(dropped))
+
+    def vet(self, turn: Turn) -> Turn:
+        """A turn whose candidates came with it (from `add_fact`, an import), with the reasons of those to be held.
+
+        A system of record ("bootstrapped") speaks for whoever administers it: it is not judged.
+        """
+        held = [() if c.source_type == "bootstrapped" else self._why(c, None) for c in turn.candidates]
+        return turn.change(candidates=tuple(c.change(held=h) for c, h in zip(turn.candidates, held, strict=True)))
+
+    def _why(self, candidate: Candidate, message: Message | None) -> tuple[str, ...]:
+        origin: Origin = "tool" if candidate.source_type == "tool_output" else "human"
+        said = candidate.excerpt if message is None else _around(message.text, candidate.excerpt)
+        # What is labelled with somebody else's name may tell of him.
+        topic = candidate.topic if candidate.subject == "user" else "relation"
+        told = (_own(said, origin), _own(candidate.content, origin))
+        return tuple(dict.fromkeys(r for text in told for r in self.reasons(text, origin, topic=topic)))
+
+    def _attempts(self, turn: Turn) -> Iterator[Candidate]:
+        for message in turn.messages:
+            if message.role not in ("human", "tool") or (message.role == "human" and unsaid(message.text)):
+                continue
+            origin: Origin = "tool" if message.role == "tool" else "human"
+            seen: list[str] = []
+            for said, read in _said(message, origin):
+                reasons = self.reasons(read, origin)
+                content = one_line(said)[:MAX_CONTENT]
+                if reasons and content and not has_mark(content) and content not in seen:
+                    seen.append(content)
+                    yield Candidate(
+                        content=content,
+                        value=content,
+                        source_type="tool_output" if origin == "tool" else turn.source_type or "user_explicit",
+                        excerpt=said[:MAX_CONTENT],
+                        message_id=message.id,
+                        held=reasons,
+                    )
+
+
+def _said(message: Message, origin: Origin) -> Iterator[tuple[str, str]]:
+    """The sentences of a message that its author says: as written, and as the rules read them."""
+    text = message.text[:MAX_READ]
+    if origin == "tool":
+        for line in re.split(r"(?<=[.!?])\s+|\n", text):
+            yield line, line
+        return
+    for sentence in sentences(text):
+        said = text[sentence.start : sentence.start + len(sentence.words)]
+        yield said, one_line(sentence.words.replace(MASK, " "))
+    if len(text) <= MAX_SHORT and "\n" not in text.strip():  # too short to be pasted for the agent to work on
+        yield text, unquoted(text).replace(MASK, " ")
+    if fake := FAKE_ROLE.search(text):
+        yield text[fake.start() :], text[fake.start() : fake.start() + MAX_CONTENT]
+
+
+def _around(text: str, excerpt: str) -> str:
+    """The sentence or sentences in which an excerpt stands; the excerpt itself if it is not there letter by letter."""
+    at = text.find(excerpt)
+    if at < 0:
+        return excerpt
+    before = [m.end() for m in re.finditer(r"[.!?](?=\s)|\n", text[max(0, at - MAX_CONTENT) : at])]
+    start = max(0, at - MAX_CONTENT) + (before[-1] if before else 0)
+    behind = re.compile(r"[.!?](?=\s)|\n").search(text, at + len(excerpt), at + len(excerpt) + MAX_CONTENT)
+    return text[start : behind.start() if behind else at + len(excerpt) + MAX_CONTENT]
+
+
+def _own(text: str, origin: Origin) -> str:
+    """The text without what it quotes; as it is where that is most of it, and where a tool wrote it."""
+    if origin == "tool":
+        return text
+    own = unquoted(text)
+    return own.replace(MASK, " ") if 2 * own.count(MASK) < len(own) else text
+
+
+_LEET = str.maketrans("013457@$", "oieastas")
+_ENCODED = re.compile(r"(?<![\w+/])[A-Za-z0-9+/]{24,}={0,2}(?![\w+/])")
+
+
+def _views(text: str) -> Iterator[str]:
+    """The text as a reader might read it: look-alikes folded, with letters for digits, percent and base64 decoded."""
+    read = refusals.folded(unicodedata.normalize("NFKC", text).replace("’", "'"))
+    yield read
+    spelt = re.sub(r"\b(?=\w*\d)(?=\w*[a-z])[\w@$]{3,}", lambda m: m[0].translate(_LEET), read)
+    if spelt != read:
+        yield spelt
+    if "%" in read:
+        yield unquote(read)
+    for match in _ENCODED.finditer(text):
+        try:
+            said = base64.b64decode(match[0] + "=" * (-len(match[0]) % 4)).decode("ascii")
+        except (binascii.Error, UnicodeDecodeError):
+            continue
+        if said.isprintable():
+            yield said
