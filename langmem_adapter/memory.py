@@ -510,9 +510,13 @@ class Memory:
         return sorted(records, key=lambda r: (r.seq, r.memory_id))
 
     async def _history(self, io: IO, memory_id: str, *, user_id: str, app_name: str = "default") -> list[HistoryEntry]:
-        """What happened to a memory, oldest first. MemoryNotFound for an id that is not this user's."""
-        _, record = await self._require(io, memory_id, Reader(user_id, app_name))
-        return list(record.history)
+        """What happened to a memory and to all that it replaced, oldest first: of the newest version, the whole story.
+
+        Each entry is a `TimelineEntry`: its `memory_id` says to which record. MemoryNotFound for an id that is not this
+        user's.
+        """
+        ns, record = await self._require(io, memory_id, Reader(user_id, app_name))
+        return await retrieval.timeline(io, ns, record)
 
     async def _why(self, io: IO, memory_id: str, *, user_id: str, app_name: str = "default") -> Explanation:
         """Why a memory is believed: sources, decisions, what it replaced, who contests it, its score parts now.

@@ -71,6 +71,13 @@ class HistoryEntry(Frozen):
     """`judge_failed` where the offline rules had to stand in for a judge."""
 
 
+class TimelineEntry(HistoryEntry):
+    """One thing that happened to a fact: `Memory.history`."""
+
+    memory_id: str
+    """The record it happened to: a version of the fact, or one that became one with it."""
+
+
 class MemoryRecord(Frozen):
     """One atomic fact, third person, self-contained: what was *said or reported*, not what is true."""
 

@@ -11,7 +11,7 @@ from langmem_adapter.consent import settings_in, settings_of, settings_op
 from langmem_adapter.errors import InvalidInput
 from langmem_adapter.namespaces import Namespace, Reader
 from langmem_adapter.ports import IO
-from langmem_adapter.records import Band, MemoryRecord, Parts, Recalled, Ref
+from langmem_adapter.records import Band, HistoryEntry, MemoryRecord, Parts, Recalled, Ref, TimelineEntry
 from langmem_adapter.stores.base import Ranked, RankOp
 
 PAGE = 1_000
@@ -75,6 +75,28 @@ async def resolve(io: IO, reader: Reader, refs: Sequence[Ref]) -> list[tuple[Rec
 
 
 _NO_PARTS = Parts(relevance=0.0, recency=0.0, importance=0.0, confidence=0.0)
+
+
+async def timeline(io: IO, ns: Namespace, record: MemoryRecord) -> list[HistoryEntry]:
+    """What happened to a record and to those it replaced, and they in turn, oldest first.
+
+    That one replaced another is told once, by the later one.
+    """
+    chain = {record.memory_id: record}
+    wanted = list(record.supersedes)
+    while wanted:
+        found = [r for r in await fetch(io, [(ns, i) for i in dict.fromkeys(wanted)]) if r.memory_id not in chain]
+        chain |= {r.memory_id: r for r in found}
+        wanted = [i for r in found for i in r.supersedes if i not in chain]
+    return sorted(
+        (
+            TimelineEntry(memory_id=r.memory_id, **dict(entry))
+            for r in sorted(chain.values(), key=lambda r: (r.seq, r.memory_id))
+            for entry in r.history
+            if r.superseded_by not in chain or r.superseded_by not in entry.ids
+        ),
+        key=lambda entry: entry.at,
+    )
 
 
 async def find(io: IO, reader: Reader, memory_id: str) -> tuple[Namespace, MemoryRecord] | None:

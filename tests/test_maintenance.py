@@ -492,3 +492,164 @@ class TestByItself:
         assert ("maintenance_failed", {"user_id": "u1", "error": "StoreError"}) in events
         assert len(stored(memory)) == 1
         memory.close()
+
+
+class TestTime:
+    """What was believed then, and what was true then, after upkeep and after forgetting too."""
+
+    @staticmethod
+    def homes(memory: Memory, clock: Clock) -> list[str]:
+        """A year in Rome, one in Bonn, and Rome again."""
+        ids = []
+        for city in ("Rome", "Bonn", "Rome"):
+            ids.append(
+                put(memory, f"The user lives in {city}.", f"in {city} {len(ids)}", topic="home/location", value=city)
+            )
+            clock.forward(days=365)
+        return ids
+
+    @staticmethod
+    def lived(memory: Memory, **then) -> list[str]:
+        hits = memory.search("where does the user live?", user_id="u1", topics="home/location", **then)
+        return [h.record.memory_id for h in hits]
+
+    def test_a_fact_true_in_two_periods_has_two_intervals(self, make):
+        clock = Clock()
+        memory = make(clock=clock)
+        first, bonn, second = self.homes(memory, clock)
+        memory.maintain("u1")
+        for days, there in ((100, first), (465, bonn), (830, second)):
+            then = START + timedelta(days=days)
+            assert self.lived(memory, valid_at=then) == [there]
+            assert self.lived(memory, as_of=then) == [there]
+
+    def test_without_the_years_between_one_interval_is_left(self, make):
+        clock = Clock()
+        memory = make(clock=clock)
+        first, _, _ = self.homes(memory, clock)
+        memory.maintain("u1")
+        memory.forget_source("in Bonn 1", user_id="u1")
+        memory.maintain("u1")
+        for days in (100, 465, 830):
+            then = START + timedelta(days=days)
+            assert self.lived(memory, valid_at=then) == [first]
+            assert self.lived(memory, as_of=then) == [first]
+
+    @pytest.mark.parametrize("topic", ["home/location", "general"])
+    def test_periods_that_are_named_stay_apart_too(self, make, topic):
+        clock = Clock()
+        memory = make(clock=clock)
+        for start, end in (("2010", "2012"), ("2015", "2017")):
+            clock.forward(days=1)
+            put(memory, "The user lived in Rome.", f"in {start}", topic=topic, value="Rome", slot="home",
+                valid_from=f"{start}-01-01T00:00Z", valid_to=f"{end}-01-01T00:00Z")  # fmt: skip
+        memory.maintain("u1")
+
+        def true_in(year: int) -> list[str]:
+            hits = memory.search("Rome", user_id="u1", valid_at=f"{year}-06-01T00:00Z")
+            return [s.source_id for h in hits for s in h.record.sources if s.role == "support"]
+
+        assert [true_in(year) for year in (2011, 2013, 2016, 2018)] == [["in 2010"], [], ["in 2015"], []]
+
+    def test_the_same_period_told_again_is_one_fact(self, make):
+        memory = make(clock=Clock())
+        period = {"valid_from": "2010-01-01T00:00Z", "valid_to": "2012-01-01T00:00Z"}
+        one = put(memory, "The user lived in Rome.", "a", **period)
+        assert put(memory, "The user lived in Rome.", "b", **period) == one
+
+    def test_what_became_one_was_believed_apart_before(self, make):
+        clock = Clock()
+        memory = make(clock=clock)
+        old = put(memory, HIKES, "a", slot="hikes")
+        clock.forward(days=10)
+        new = put(memory, GOOD_HIKES, "b", slot="hikes")
+        clock.forward(days=10)
+        memory.maintain("u1")
+        clock.forward(days=10)
+
+        def found(**then) -> list[str]:
+            return sorted(h.record.memory_id for h in memory.search("walks", user_id="u1", **then))
+
+        assert found() == [new]
+        assert found(as_of=START + timedelta(days=15)) == sorted([old, new])
+        assert found(as_of=START + timedelta(days=5)) == [old]
+        assert found(valid_at=START + timedelta(days=5)) == [new]
+        memory.forget_source("b", user_id="u1")
+        assert found() == [old]
+        assert found(as_of=START + timedelta(days=25)) == [old]
+
+    def test_history_reads_as_a_timeline(self, make):
+        clock = Clock()
+        memory = make(clock=clock)
+        first, bonn, second = self.homes(memory, clock)
+        put(memory, "The user lives in Rome.", "again", topic="home/location", value="Rome")
+        told = memory.history(second, user_id="u1")
+        assert [(h.at, h.action, h.memory_id) for h in told] == [
+            (START, "CREATE", first),
+            (START + timedelta(days=365), "UPDATE", bonn),
+            (START + timedelta(days=730), "UPDATE", second),
+            (START + timedelta(days=1095), "NOOP", second),
+        ]
+        assert [h.memory_id for h in memory.history(bonn, user_id="u1")] == [first, bonn, bonn]
+        assert [h.action for h in memory.history(first, user_id="u1")] == ["CREATE", "UPDATE"]
+
+    def test_a_merge_is_part_of_the_story(self, make):
+        memory = make(clock=Clock())
+        old = put(memory, HIKES, "a", slot="hikes")
+        new = put(memory, GOOD_HIKES, "b", slot="hikes")
+        memory.maintain("u1")
+        told = [(h.action, h.reason, h.memory_id) for h in memory.history(new, user_id="u1")]
+        assert told == [("CREATE", "new", old), ("CREATE", "new", new), ("MERGE", "near_identical", new)]
+
+
+def test_a_year(make):
+    """Three users talk every day and upkeep runs once a week: afterwards everything is as it should be."""
+    clock = Clock()
+    memory = make(clock=clock, retention_days=30, maintain_every=None)
+    users = ("u1", "u2", "u3")
+    for user in users:
+        for content, topic, slot in (
+            ("is called Ada", "identity/name", ""),
+            ("is allergic to nuts", "diet/allergy", "nuts"),
+        ):
+            memory.add_fact(f"The user {content}.", user_id=user, topic=topic, slot=slot, source_id="person",
+                            source_type="user_explicit")  # fmt: skip
+    reports = []
+    for day in range(365):
+        user = users[day % 3]
+        what, n = ("project", "issue", "home", "walk")[day // 3 % 4], day // 24
+        said = {
+            "project": {"content": f"The user builds boat {n}.", "topic": "project", "slot": f"boat {n}"},
+            "issue": {"content": f"The user's printer {n} is broken.", "topic": "issue"},
+            "home": {"content": f"The user lives in town {n}.", "topic": "home/location", "value": f"town {n}"},
+            "walk": {"content": GOOD_HIKES if n % 2 else HIKES, "topic": "decision", "slot": "walks"},
+        }[what]
+        memory.add_fact(**said, user_id=user, source_id=f"day {day}", source_type="user_explicit")
+        clock.forward(days=1)
+        if day % 7 == 6:
+            reports.append(memory.maintain())
+    reports.append(memory.maintain())
+    counts = sum((Counter(r.counts) for r in reports), Counter())
+    assert counts.keys() == {"expire", "deduplicate"}
+    assert min(counts.values()) > 20
+    for user in users:
+        records = {r.memory_id: r for r in memory.get_all(user_id=user, status="all")}
+        now = clock()
+        assert [r for r in records.values() if r.expires_at and r.expires_at + timedelta(days=30) <= now] == []
+        links = {
+            i for r in records.values() for i in (*r.supersedes, r.superseded_by, r.contests, *r.contested_by) if i
+        }
+        assert links <= records.keys()
+        held = Counter((r.topic, r.slot) for r in records.values() if r.is_active(now) and memory._rules.exclusive(r))
+        assert set(held.values()) == {1}
+        assert {r.topic for r in records.values() if r.is_active(now)} >= {
+            "identity/name",
+            "diet/allergy",
+            "home/location",
+        }
+        towns = [r for r in records.values() if r.topic == "home/location"]
+        assert len({s.source_id for r in towns for s in r.sources if s.role == "support"}) == len(
+            [d for d in range(365) if users[d % 3] == user and d // 3 % 4 == 2]
+        )
+        assert len([r for r in records.values() if r.is_active(now) and r.slot == "walks"]) == 1
+    assert memory.maintain().done == ()

@@ -208,11 +208,7 @@ def compared(seed: int, *, kept_up: bool = False) -> tuple[list[Any], list[Any]]
 def kept(memory: Memory) -> list[Any]:
     """What is seen, but for what upkeep made of it: which of near-identical wordings stayed depends on when they met,
     and the words of what expired are gone."""
-    others = [
-        (*row[:6], sorted(s[:3] for s in row[6]), *row[7:])
-        for row in seen(memory)
-        if row[3] != "walk"
-    ]
+    others = [(*row[:6], sorted(s[:3] for s in row[6]), *row[7:]) for row in seen(memory) if row[3] != "walk"]
     walks = [r for r in memory.get_all(user_id="u") if r.slot == "walk"]
     return [*others, sorted({(s.source_id, s.message_id) for r in walks for s in r.sources}), len(walks)]
 

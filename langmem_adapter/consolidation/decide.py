@@ -66,11 +66,11 @@ def decide(
     if replaced is not None:
         return _replace(candidate, replaced, active, challengers, policy)
     if not topic.exclusive:
-        return _free(candidate, active, policy)
+        return _free(candidate, [r for r in active if not _apart(candidate, r, now)], policy)
     if not active:
         same = tuple(c for c in challengers if same_fact(c, candidate))
         return Decision("CREATE", "new", absorbed=same)
-    return _occupied(candidate, active[-1], challengers, here, source_id, policy)
+    return _occupied(candidate, active[-1], challengers, here, source_id, policy, now)
 
 
 def same_fact(record: MemoryRecord, candidate: Candidate | MemoryRecord) -> bool:
@@ -79,6 +79,17 @@ def same_fact(record: MemoryRecord, candidate: Candidate | MemoryRecord) -> bool
     if value and value == other:
         return negated(record.content) == negated(candidate.content)
     return says_the_same(record.content, candidate.content)
+
+
+def _over(record: MemoryRecord, candidate: Candidate, now: datetime) -> bool:
+    # What was true once, and is true again, is two facts with an interval each.
+    return record.valid_to is not None and record.valid_to <= (candidate.valid_from or now)
+
+
+def _apart(candidate: Candidate, record: MemoryRecord, now: datetime) -> bool:
+    begins = record.valid_from
+    before = candidate.valid_to is not None and begins is not None and candidate.valid_to <= begins
+    return before or _over(record, candidate, now)
 
 
 def extends(longer: str, shorter: str) -> bool:
@@ -154,10 +165,12 @@ def _occupied(
     here: Sequence[MemoryRecord],
     source_id: str,
     policy: TrustPolicy,
+    now: datetime,
 ) -> Decision:
     human = candidate.source_type in HUMAN
     may = policy.may_overwrite(candidate.source_type, incumbent)
-    if same_fact(incumbent, candidate) or _richer(candidate, incumbent) or _poorer(candidate, incumbent):
+    same_here = same_fact(incumbent, candidate) or _richer(candidate, incumbent) or _poorer(candidate, incumbent)
+    if same_here and not _over(incumbent, candidate, now):
         # A person who restates one side of a contest settles it; a machine does not.
         closed = tuple(challengers) if human else ()
         if _richer(candidate, incumbent) and may:
