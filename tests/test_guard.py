@@ -354,7 +354,7 @@ def test_a_secret_reaches_no_queue_no_store_no_model_no_embedder_and_no_log(tmp_
             embedded.append(text)
             return super().embed_query(text)
 
-    model = Model(replies=[f"She pays with {CARD}."])
+    model = Model(replies=["She pays by card."])
     said = HumanMessage(f"I live in Rome, my card is {CARD} and my password is hunter2.", id="h")
     ids: Any = {"user_id": "u", "session_id": "s"}
     with Memory(
