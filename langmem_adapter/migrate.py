@@ -127,7 +127,7 @@ def _not_in_use(namespace: Namespace, latest: int, there: Mapping[str, _There], 
         if latest and kept is not None and kept.updated_at > latest:
             raise StoreError(
                 f"the target was written to since something was moved to it: {key!r:.80} in {namespace} is younger "
-                "than all that the source ever had there, and is left as it is; move to a new target, or delete it first"
+                "than all that the source ever had there, and stays as it is; move to a new target, or delete it first"
             )
 
 

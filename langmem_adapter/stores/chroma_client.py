@@ -40,6 +40,8 @@ Kind = Literal["memory", "files", "server"]
 Found = list[tuple[str, dict[str, Any], str | None, Any]]
 """id, metadata, document, vector; what was not asked for is None."""
 
+_SERVER = "run `chroma run` and give every process a chromadb.HttpClient"
+
 T = TypeVar("T")
 
 
@@ -54,11 +56,12 @@ class Chroma:
         self._handles: OrderedDict[str, Any] = OrderedDict()
         self._lock = threading.Lock()
         self._closed = False
+        self._pid = os.getpid()
         self._guard: str | None = None
         self._given: Path | None = None
         self._client: Any = None
         if isinstance(client_or_path, str | os.PathLike):
-            self._given = Path(client_or_path)
+            self._given = Path(client_or_path).resolve()  # Chroma takes a link to it for another folder
             self._guard = chroma_guard.enter(self._given)
         try:
             self._client = _opened(self._given) if self._given is not None else _checked(client_or_path)
@@ -222,9 +225,17 @@ class Chroma:
                 self._client.close()
                 self._client = _opened(self._given)
 
+    def check(self) -> None:
+        """StoreError if it cannot be used: closed, or opened by a parent process."""
+        self._open()
+
     def _open(self) -> Any:
         if self._closed:
             raise StoreClosed("the store was closed before this call")
+        if self.kind != "server" and self._pid != os.getpid():
+            raise StoreError(
+                f"{self.name} belongs to the process that opened it (this one was forked from it): {_SERVER}"
+            )
         return self._client
 
     def _call(self, name: str, act: Callable[[Any], T]) -> T:
@@ -284,7 +295,7 @@ def _kind(client: Any) -> tuple[Kind, Path | None]:
     settings = client.get_settings()
     if "fastapi" in str(settings.chroma_api_impl).lower():
         return "server", None
-    return ("files", Path(settings.persist_directory)) if settings.is_persistent else ("memory", None)
+    return ("files", Path(settings.persist_directory).resolve()) if settings.is_persistent else ("memory", None)
 
 
 def _rows(result: Mapping[str, Any]) -> Found:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from langmem_adapter.errors import Conflict, StoreClosed
+from langmem_adapter.errors import Conflict
 from langmem_adapter.namespaces import Namespace
 from langmem_adapter.stores import chroma_writing
 from langmem_adapter.stores import embedder as embedders
@@ -56,8 +56,7 @@ class Engine:
         self, plan: Plan, prepared: Sequence[Prepared], queries: Mapping[str, Matrix], ticket: Ticket | None
     ) -> tuple[list[Any], dict[Namespace, int]]:
         """Results and versions. The puts happen unless something raises; `ticket` is sealed before the first."""
-        if self.chroma.closed:
-            raise StoreClosed("the store was closed before this call")
+        self.chroma.check()
         if plan.writes:
             try:
                 return self._write(plan, prepared, queries, ticket)

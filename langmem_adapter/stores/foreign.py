@@ -7,10 +7,10 @@ and embeds them itself if the store has no index.
 
 import itertools
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
@@ -59,7 +59,16 @@ class _Versions:
         self.busy: set[Namespace] = set()
 
 
-_versions: WeakKeyDictionary[BaseStore, _Versions] = WeakKeyDictionary()
+_versions: dict[int, _Versions] = {}
+_learning = threading.Lock()
+
+
+def _versions_of(store: BaseStore) -> _Versions:
+    with _learning:  # by id: a store that compares by value cannot be a key
+        if id(store) not in _versions:
+            _versions[id(store)] = _Versions(f"{type(store).__name__}-{next(_numbers)}")
+            weakref.finalize(store, _versions.pop, id(store), None)
+        return _versions[id(store)]
 
 
 class ForeignStore:
@@ -72,7 +81,7 @@ class ForeignStore:
         self._embeddings = embeddings
         self._indexed = bool(getattr(store, "index_config", None))
         self._vectors: OrderedDict[str, list[float]] = OrderedDict()
-        self._shared = _versions.setdefault(store, _Versions(f"{type(store).__name__}-{next(_numbers)}"))
+        self._shared = _versions_of(store)
 
     @property
     def store_id(self) -> str:

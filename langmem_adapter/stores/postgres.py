@@ -101,6 +101,7 @@ class PostgresMemoryStore(MemoryStore):
         check_ttl(ttl)
         self._embedder, self._fields = read_index(index)
         self._replace_embedder = replace_embedder
+        schemas.check_partitions(partitions)
         self._asked = {"partitions": partitions, "rls": rls}
         self._name = schemas.check_name(schema)
         self._clock = clock
@@ -614,6 +615,7 @@ class PostgresMemoryStore(MemoryStore):
         """
         done = 0
         for batch in keeping.items_of(source, table):
+            keeping.check_storable(batch, table)
             ops = [GetOp(f.put.namespace, f.put.key, refresh_ttl=False) for f in batch]
             here, _ = self.read(ops)
             new = [f for f, item in zip(batch, here, strict=True) if item is None]

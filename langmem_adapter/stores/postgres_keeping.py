@@ -16,6 +16,8 @@ from langmem_adapter.records import Frozen
 from langmem_adapter.stores.base import Kept
 from langmem_adapter.stores.erasure import Erasure
 from langmem_adapter.stores.postgres_owners import distinct, owner_of
+from langmem_adapter.stores.postgres_plan import plan
+from langmem_adapter.stores.postgres_pool import name_of, typed
 from langmem_adapter.stores.postgres_schema import Connection, Schema, meta, run
 from langmem_adapter.stores.values import micros, namespace, path
 from langmem_adapter.stores.vectors import Matrix
@@ -353,16 +355,41 @@ def items_of(source: str, table: str) -> Iterator[list[Foreign]]:
     """The items in a LangGraph store's table that have not expired, oldest first, a batch at a time."""
     if not all(part.isidentifier() for part in table.split(".")):
         raise InvalidInput(f"table must be a name, or schema.name, got {table!r}")
-    with psycopg.connect(source) as conn, conn.cursor(name="langmem_import") as rows:
-        columns = "prefix, key, value::text, created_at, updated_at, expires_at, ttl_minutes"
-        now = datetime.now(UTC)
-        rows.execute(f"SELECT {columns} FROM {table} ORDER BY updated_at, prefix, key".encode())
-        while batch := rows.fetchmany(BATCH):
-            yield [_foreign(row) for row in batch if row[5] is None or row[5] > now]
+    name = name_of(source)
+    try:
+        with psycopg.connect(source) as conn, conn.cursor(name="langmem_import") as rows:
+            now = datetime.now(UTC)
+            rows.execute(f"SELECT {_columns(conn, table)} FROM {table} s ORDER BY updated_at, prefix, key".encode())
+            while batch := rows.fetchmany(BATCH):
+                yield [_foreign(row) for row in batch if row[5] is None or row[5] > now]
+    except psycopg.Error as e:
+        raise typed(e, name) from e
+
+
+def _columns(conn: Connection, table: str) -> str:
+    there = {c.name for c in conn.execute(f"SELECT * FROM {table} LIMIT 0".encode()).description or ()}
+    ends = "expires_at, ttl_minutes" if "expires_at" in there else "NULL, NULL"  # older tables have none
+    vectors = f"{table}_vectors"
+    sql = "SELECT to_regclass(%s) IS NOT NULL"
+    # Where some are indexed, an item without a vector was put with index=False, or has nothing to embed.
+    indexed = f"EXISTS (SELECT 1 FROM {vectors} v WHERE v.prefix = s.prefix AND v.key = s.key)"
+    if not run(conn, sql, (vectors,))[0][0]:
+        indexed = "true"
+    return f"prefix, key, value::text, created_at, updated_at, {ends}, {indexed}"
+
+
+def check_storable(batch: Sequence[Foreign], table: str) -> None:
+    """InvalidInput, naming the row, if one cannot be stored here."""
+    for f in batch:
+        try:
+            plan([f.put])
+        except ValueError as e:
+            at = (".".join(f.put.namespace), f.put.key)
+            raise InvalidInput(f"the row {at!r:.200} of {table} cannot be stored here; mend or delete it: {e}") from e
 
 
 def _foreign(row: tuple[Any, ...]) -> Foreign:
-    prefix, key, value, created, updated, expires, ttl = row
-    put = PutOp(namespace(prefix), key, json.loads(value), ttl=ttl)
+    prefix, key, value, created, updated, expires, ttl, indexed = row
+    put = PutOp(namespace(prefix), key, json.loads(value), index=None if indexed else False, ttl=ttl)
     ends = None if expires is None else micros(expires.timestamp())
     return Foreign(put, (micros(created.timestamp()), micros(updated.timestamp()), ends))

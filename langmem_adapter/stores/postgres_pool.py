@@ -17,7 +17,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
-from langmem_adapter.errors import StoreClosed, StoreCorrupt, StoreError, StoreFull, StoreReadOnly
+from langmem_adapter.errors import InvalidInput, StoreClosed, StoreCorrupt, StoreError, StoreFull, StoreReadOnly
 from langmem_adapter.stores.postgres_owners import setting
 from langmem_adapter.stores.postgres_schema import Connection, run
 from langmem_adapter.stores.workers import Ticket
@@ -79,6 +79,10 @@ class Connections:
     """The connections of one store in this process."""
 
     def __init__(self, source: str | Pool, size: int = SIZE) -> None:
+        if not isinstance(source, str) and not callable(getattr(source, "getconn", None)):
+            raise InvalidInput(f"source must be a connection string or a ConnectionPool, got {type(source).__name__}")
+        if size < 1:
+            raise InvalidInput(f"pool_size must be at least 1, got {size!r}")
         self._source = source
         self._size = size
         self._closed = False
@@ -86,7 +90,7 @@ class Connections:
         """Whether the tables are partitioned."""
         self.reclaim: Callable[[], bool] = lambda: False
         """Gives back the connections that are kept beyond their time; whether any is kept still."""
-        self.name = _name_of(source)
+        self.name = name_of(source)
         self._start()
 
     @property
@@ -305,7 +309,7 @@ def _now() -> int:
     return time.time_ns() // 1_000
 
 
-def _name_of(source: str | Pool) -> str:
+def name_of(source: str | Pool) -> str:
     """The database and its host: never the password."""
     if not isinstance(source, str):
         source = str(getattr(source, "conninfo", ""))

@@ -121,14 +121,18 @@ def run(conn: Connection, sql: str, params: Any = None) -> list[tuple[Any, ...]]
 def check_name(name: str) -> str:
     """The name of a schema, if it can be one without quotes."""
     if not _NAME.fullmatch(name):
-        raise InvalidInput(f"schema must be lower-case letters, digits and '_', got {name!r}")
+        raise InvalidInput(f"schema must be up to 63 lower-case letters, digits and '_', got {name!r}")
     return name
+
+
+def check_partitions(partitions: object) -> None:
+    """InvalidInput for what cannot be their number."""
+    if partitions is not None and not (isinstance(partitions, int) and 1 <= partitions <= 4_096):
+        raise InvalidInput(f"partitions must be from 1 to 4096, got {partitions!r}")
 
 
 def open_schema(conn: Connection, name: str, *, partitions: int | None, rls: bool, where: str) -> Schema:
     """Bring the tables to the newest schema, once, however many processes try; StoreTooNew if they are newer still."""
-    if partitions is not None and not 1 <= partitions <= 4_096:
-        raise InvalidInput(f"partitions must be from 1 to 4096, got {partitions!r}")
     found = _version(conn, name)
     if found != len(MIGRATIONS) or (rls and meta(conn, name, "rls") != "on"):
         with conn.transaction():

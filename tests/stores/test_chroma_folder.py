@@ -187,6 +187,38 @@ async def test_a_store_without_vectors_gets_them_by_reindex(folder: Path) -> Non
         assert [i.key for i in await store.asearch(ADA, query="fish", limit=1)] == ["k"]
 
 
+def test_one_folder_may_be_named_in_several_ways(folder: Path, tmp_path: Path, monkeypatch) -> None:
+    with ChromaMemoryStore(folder, index=INDEX) as one:
+        one.put(ADA, "k", {"content": "hello"})
+        (tmp_path / "link").symlink_to(folder)
+        with ChromaMemoryStore(tmp_path / "link", index=INDEX) as two:
+            two.put(ADA, "k2", {"content": "two"})
+            assert two.search(ADA, query="two")[0].key == "k2"
+            two.put(ADA, "k3", {"content": "two"})
+            for store in (one, two):
+                assert {i.key for i in store.search(ADA, query="two")} == {"k", "k2", "k3"}
+    monkeypatch.chdir(tmp_path)
+    with ChromaMemoryStore("chroma", index=INDEX) as store:
+        (tmp_path / "elsewhere").mkdir()
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        assert store.erase(ADA).state == "done"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_fork_is_told_that_it_cannot_use_the_folder(store: ChromaMemoryStore) -> None:
+    store.put(ADA, "k", {"content": "x"})
+    child = os.fork()
+    if not child:
+        try:
+            store.put(ADA, "k", {})
+        except StoreError as e:
+            os._exit(0 if "process" in str(e) else 1)
+        os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    store.put(ADA, "k", {"content": "y"})
+
+
 # erasure
 
 SECRET = "Xylophone Quetzal ordered 17 marzipan kumquats"

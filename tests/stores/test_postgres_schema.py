@@ -12,13 +12,14 @@ import psycopg
 import pytest
 from langgraph.store.base import GetOp, PutOp
 from langgraph.store.postgres import PostgresStore
+from psycopg.conninfo import make_conninfo
 from psycopg_pool import ConnectionPool
 from stores.postgres_fixtures import *  # noqa: F403
 from stores.postgres_fixtures import execute
 from stores.postgres_writers import open_and_put, processes
 
 from langmem_adapter.embeddings import HashEmbeddings
-from langmem_adapter.errors import EmbedderMismatch, InvalidInput, StoreTooNew
+from langmem_adapter.errors import EmbedderMismatch, InvalidInput, StoreError, StoreTooNew
 from langmem_adapter.scoring import Where
 from langmem_adapter.stores.base import RankOp
 from langmem_adapter.stores.postgres import PostgresMemoryStore
@@ -421,6 +422,52 @@ def test_items_of_a_langgraph_store_are_taken_over_with_their_times(
     assert store.import_langgraph(bare_database) == 0
     with pytest.raises(InvalidInput, match="table"):
         store.import_langgraph(bare_database, table="store; DROP TABLE store")
+
+
+def test_a_langgraph_store_that_cannot_be_taken_over_is_a_typed_error(bare_database: str, open_store) -> None:
+    store = open_store()
+    execute(bare_database, "DROP TABLE IF EXISTS store, store_migrations, store_vectors, vector_migrations")
+    for source in (bare_database, make_conninfo(bare_database, dbname="nowhere"), "postgresql://x:s3cret%zz@h/x"):
+        with pytest.raises(StoreError) as e:
+            store.import_langgraph(source)
+        assert "s3cret" not in str(e.value)
+    with PostgresStore.from_conn_string(bare_database) as old:
+        old.setup()
+        old.put(("users", "u"), "k", {"text": "cat"})
+    execute(bare_database, "ALTER TABLE store DROP COLUMN expires_at, DROP COLUMN ttl_minutes")  # an older version's
+    assert store.import_langgraph(bare_database) == 1
+    execute(bare_database, "INSERT INTO store (prefix, key, value) VALUES ('x..y', 'odd', '{}')")
+    with pytest.raises(InvalidInput, match=r"'x\.\.y'.*'odd'"):
+        store.import_langgraph(bare_database)
+
+
+def test_what_langgraph_did_not_index_is_not_searched_by_meaning(database: str, schema: str, open_store) -> None:
+    execute(database, "DROP TABLE IF EXISTS store, store_migrations, store_vectors, vector_migrations")
+    with PostgresStore.from_conn_string(database, index=INDEX) as old:
+        old.setup()
+        old.put(("docs", "x"), "open", {"text": "apple"})
+        old.put(("docs", "x"), "secret", {"text": "apple"}, index=False)
+    store = open_store(index=INDEX)
+    assert store.import_langgraph(database) == 2
+    assert [i.key for i in store.search(("docs", "x"), query="apple") if i.score] == ["open"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"pool_size": 0},
+        {"pool_size": -1},
+        {"partitions": "4"},
+        {"schema": "a" * 64},
+        {"source": None},
+        {"source": 5},
+    ],
+    ids=str,
+)
+def test_what_cannot_be_a_setting_is_refused_at_once(database: str, wrong: dict[str, Any]) -> None:
+    given = {"source": database, **wrong}
+    with pytest.raises(InvalidInput, match=next(iter(wrong))):
+        PostgresMemoryStore(**given)
 
 
 # time to live
