@@ -1,5 +1,6 @@
 """`SqliteMemoryStore`: a LangGraph store in one SQLite file, sync and async, exact and hybrid search."""
 
+import re
 import time
 import weakref
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -35,6 +36,9 @@ READERS = 4
 """Threads for async reads; writes have one of their own, so that they never keep a read waiting."""
 
 _YEAR_9999 = 253_370_764_800
+
+
+_CONNINFO = re.compile(r"postgres(ql)?://|(.* )?(host|hostaddr|dbname|service)\s*=")
 
 
 class SqliteMemoryStore(MemoryStore):
@@ -77,6 +81,8 @@ class SqliteMemoryStore(MemoryStore):
         self._embedder_id: int | None = None
         self._met: tuple[str, bool] | None = None
         """What the file said of its embedder when it was last compared to ours, and whether ours was probed then."""
+        if isinstance(path, str) and _CONNINFO.match(path):
+            raise InvalidInput("a connection string, not a path: pass Memory(PostgresMemoryStore(…))")
         self._connections = Connections(path, self._cache.renew)
         self._readers = Workers(READERS, f"memory-read {self.name}")
         self._embedders = Workers(EMBEDDERS, f"memory-embed {self.name}")

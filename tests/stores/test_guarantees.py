@@ -49,3 +49,14 @@ def test_guarantees_say_what_holds_on_a_chroma_server(tmp_path: Path) -> None:
 
 def test_guarantees_say_what_holds_on_postgres(postgres: PostgresMemoryStore) -> None:
     assert promised(postgres) == (True, "processes", True, True, "deleted")
+
+
+def test_a_store_that_compares_by_value_is_known_by_what_it_is() -> None:
+    class Equal(InMemoryStore):
+        def __eq__(self, other: object) -> bool:  # so it has no hash, as any dataclass
+            return isinstance(other, Equal)
+
+    first, second = Memory(Equal()), Memory(Equal())
+    assert [o.action for o in first.add("I live in Ghent.", user_id="u")] == ["CREATE"]
+    assert second.get_all(user_id="u") == []
+    assert first.key != second.key

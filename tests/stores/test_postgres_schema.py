@@ -284,7 +284,6 @@ def test_values_come_back_as_they_were(postgres: PostgresMemoryStore) -> None:
         ({"n": {"$lt": float("inf")}}, ["a", "b"]),
         ({"n": 10**30}, []),
         ({"s": "x\0"}, []),
-        ({"s": {"$ne": "\ud800"}}, ["a", "b"]),
         ({"s": {"$gt": "Z"}}, ["a"]),  # by code points, not by the database's language
         ({"l.0": 1}, []),
         ({"d": {"y": 1.0, "x": [1]}}, ["a"]),

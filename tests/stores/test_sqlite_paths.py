@@ -104,3 +104,12 @@ def test_a_path_may_contain_what_looks_like_an_option(tmp_path: Path) -> None:
 def test_a_path_that_is_none_is_refused(path: Any) -> None:
     with pytest.raises(InvalidInput, match="path"):
         SqliteMemoryStore(path)
+
+
+@pytest.mark.parametrize("given", ["dbname=prod user=x password=s3cret host=db", "postgresql://u:s3cret@localhost/x"])
+def test_a_connection_string_makes_no_file_and_is_not_repeated(tmp_path: Path, monkeypatch, given: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidInput, match="PostgresMemoryStore") as e:
+        SqliteMemoryStore(given)
+    assert "s3cret" not in str(e.value)
+    assert list(tmp_path.iterdir()) == []
