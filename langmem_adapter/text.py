@@ -11,6 +11,19 @@ from functools import lru_cache
 import snowballstemmer
 
 from langmem_adapter.errors import InvalidInput
+from langmem_adapter.languages import (
+    AND,
+    CJK,
+    COMPOUND,
+    ENGLISH,
+    HAN,
+    HAN_RUN,
+    HAN_UNITS,
+    NEGATING,
+    NEGATIONS,
+    NUMBER,
+    SHY,
+)
 
 MAX_CONTENT = 2_000
 """Longest content of one record, in characters: one atomic fact does not need more."""
@@ -108,11 +121,7 @@ _STOP = frozenset(
     "a an the and or of in on at to for by is are was be am i user user's their they he she it its this that with "
     "s very really".split()
 )
-NEGATIONS = frozenset(
-    "not no never none nothing without cannot neither nor dislike dislikes disliked hate hates avoid avoids "
-    "quit quits stopped anymore except unless refuses allergic intolerant "
-    "dont doesnt didnt cant wont isnt arent wasnt havent hasnt couldnt wouldnt shouldnt aint".split()
-)
+_NEGATIONS = frozenset(w for line in NEGATIONS.values() for w in line.split())
 
 
 _stemmer = snowballstemmer.stemmer("english")
@@ -135,13 +144,47 @@ def stems(text: str) -> frozenset[str]:
 
 
 def numbers(text: str) -> frozenset[str]:
-    """The numbers written with digits."""
-    return frozenset(_NUMBER.findall(text))
+    """The numbers, in digits; words for them count in the languages of `languages`, except for one."""
+    found = {unicodedata.normalize("NFKC", n) for n in _NUMBER.findall(text)}
+    if CJK.search(text):
+        found |= {str(n) for run in HAN_RUN.findall(text) if (n := _han(run)) != 1}
+    said = _meant(text)
+    for at, word in enumerate(said):
+        value = NUMBER.get(word)
+        if value is None:
+            parts = COMPOUND.match(word)
+            unit, tens = (NUMBER.get(parts[1], -1), NUMBER.get(parts[2], -1)) if parts else (-1, -1)
+            if 0 < unit < 10 and 10 < tens < 100:
+                found.add(str(tens + unit))
+            continue
+        found.add(str(value))
+        after = said[at + 1 : at + 3]
+        unit = NUMBER.get((after[1:] if after[:1] and after[0] in AND else after)[0], 0) if len(after) else 0
+        if value % 10 == 0 and 0 < value < 100 and 0 < unit < 10:  # "twenty-five", "treinta y cinco"
+            found.add(str(value + unit))
+    return frozenset(found)
+
+
+def _han(run: str) -> int:
+    total = digit = 0
+    for sign in run:
+        if sign in HAN:
+            digit = HAN[sign]
+        else:
+            total += max(digit, 1) * HAN_UNITS[sign] if total < HAN_UNITS[sign] or digit else 0
+            digit = 0
+    return total + digit
+
+
+def _meant(text: str) -> list[str]:
+    """The words, without those that mean something else in English, if it is English."""
+    found = words(text)
+    return [w for w in found if w not in SHY] if not ENGLISH.isdisjoint(found) else found
 
 
 def negated(text: str) -> bool:
     """Whether the text denies, dislikes, avoids or ends something, by its words."""
-    return any(w in NEGATIONS or w.endswith("n't") for w in words(text))
+    return any(w in _NEGATIONS or w.endswith("n't") for w in _meant(text)) or bool(NEGATING.search(text))
 
 
 def says_the_same(a: str, b: str) -> bool:

@@ -116,10 +116,10 @@ class TestSource:
 
         extractor = Learning()
         memory = make(extractor=extractor)
-        say(memory, "a", "b")
+        say(memory, "x", "b")
         extractor.better = True
         for _ in range(2):  # the second finds what the first has written
-            memory.forget_source("a", user_id="u", reextract=True)
+            memory.forget_source("x", user_id="u", reextract=True)
             assert contents(memory, "all") == ["The user is strictly vegetarian."]
         memory.forget_source("b", user_id="u")
         assert contents(memory, "all") == []

@@ -6,12 +6,16 @@ Who said it is decided here, from the message a candidate names; an extractor's 
 from collections import Counter
 from collections.abc import Iterable
 
-from langmem_adapter.extraction.grounding import ground
+from langmem_adapter.extraction.grounding import ground, mentions
 from langmem_adapter.extraction.unsaid import unsaid
 from langmem_adapter.records import Candidate, Extraction, Message, SourceType, Turn
 from langmem_adapter.text import MAX_CONTENT, clean, one_line
 from langmem_adapter.topics import Topics
 from langmem_adapter.trust import TrustPolicy
+
+MAX_FIELD = 200
+"""Longest value, slot, subject or entity, in characters."""
+MAX_ENTITIES = 20
 
 
 def accept(turn: Turn, proposed: Extraction, topics: Topics, policy: TrustPolicy) -> Extraction:
@@ -21,21 +25,25 @@ def accept(turn: Turn, proposed: Extraction, topics: Topics, policy: TrustPolicy
     accepted = []
     for candidate in proposed.candidates:
         message = messages.get(candidate.message_id or "")
-        reason = _refusal(candidate, message, messages)
-        if reason is None and message is not None:
-            accepted.append(_settled(candidate, message, turn, topics, policy))
+        if message is None or message.role not in ("human", "tool"):
+            dropped["not_said_by_user"] += 1
+            continue
+        if message.role == "human" and unsaid(message.text):
+            dropped["not_to_be_remembered"] += 1
+            continue
+        settled = _settled(candidate, message, turn, topics, policy)
+        reason = _refusal(settled, messages)
+        if reason is None:
+            accepted.append(settled)
         else:
-            dropped[reason or "no_message"] += 1
+            dropped[reason] += 1
     return Extraction(candidates=tuple(_distinct(accepted)), dropped=dict(dropped), usage=proposed.usage)
 
 
-def _refusal(candidate: Candidate, message: Message | None, messages: dict[str, Message]) -> str | None:
-    if message is None or message.role not in ("human", "tool"):
-        return "not_said_by_user"
-    if message.role == "human" and unsaid(message.text):
-        return "not_to_be_remembered"
-    said = (candidate.content, candidate.value, candidate.slot, candidate.excerpt, candidate.replaces or "")
-    if not one_line(clean(candidate.content)).strip("\ufffd ") or max(map(len, said)) > MAX_CONTENT:
+def _refusal(candidate: Candidate, messages: dict[str, Message]) -> str | None:
+    if not candidate.content.strip("\ufffd ") or max(len(candidate.content), len(candidate.excerpt)) > MAX_CONTENT:
+        return "bad_length"
+    if any(len(part) > MAX_FIELD for part in (candidate.value, candidate.slot, candidate.subject)):
         return "bad_length"
     return ground(candidate, messages)
 
@@ -50,10 +58,26 @@ def _settled(candidate: Candidate, message: Message, turn: Turn, topics: Topics,
         kind = policy.lower(candidate.source_type, "user_explicit")
     return candidate.change(
         content=one_line(clean(candidate.content)),
-        value=one_line(clean(candidate.value)),
+        value=_tidy(candidate.value),
+        slot=_tidy(candidate.slot),
+        subject=_tidy(candidate.subject) or "user",
+        kind=_tidy(candidate.kind)[:MAX_FIELD],
+        # Of these a wrong one is no reason to lose the fact.
+        replaces=_said(candidate.replaces or "", message) or None,
+        entities=tuple(e for e in (_said(e, message) for e in candidate.entities[:MAX_ENTITIES]) if e),
         source_type=kind,
         topic=candidate.topic if candidate.topic in topics else "general",
     )
+
+
+def _tidy(text: str) -> str:
+    return one_line(clean(text))
+
+
+def _said(name: str, message: Message) -> str:
+    """The name, if the message mentions it; else ""."""
+    tidy = _tidy(name)
+    return tidy if len(tidy) <= MAX_FIELD and mentions(message.text, tidy) else ""
 
 
 def _distinct(candidates: Iterable[Candidate]) -> list[Candidate]:

@@ -4,8 +4,20 @@ import re
 import unicodedata
 from collections.abc import Mapping
 
+from langmem_adapter.languages import (
+    CJK,
+    FIRST,
+    GERMAN,
+    GERMAN_NOUNS,
+    JOINS,
+    NEGATING,
+    OPENERS,
+    REMINDERS,
+    TRAILING,
+    USER,
+)
 from langmem_adapter.records import Candidate, Message
-from langmem_adapter.text import negated, numbers, one_line, words
+from langmem_adapter.text import negated, numbers, one_line, stem, stems, words
 
 _PLACEHOLDER = re.compile(
     r"\{\{?\s*[\w. ]{1,40}\}?\}"
@@ -15,24 +27,31 @@ _PLACEHOLDER = re.compile(
     re.IGNORECASE,
 )
 _CAPITALISED = re.compile(r"(?<!\w)[^\W\d_][\w'’.-]*")
-_NOT_NAMES = frozenset("user the i a an".split())
+_BREAK = re.compile(r"[.,;:!?\n。，！？；、]")
+_USER = frozenset(w for line in USER.values() for w in line.split())
+_NOT_NAMES = frozenset("i a an the".split()) | _USER
+_CODES = frozenset("like likes dislike dislikes love hate yes no true false never always".split())
+"""What values are called whatever the words were."""
+NAMED = frozenset(["home/location", "work/employer", "identity/name"])
+"""Topics whose value is a name, which the user must have said."""
 
 
 def ground(candidate: Candidate, messages: Mapping[str, Message]) -> str | None:
     """None if the candidate rests on its excerpt, else a reason code.
 
-    `no_excerpt`, `unknown_message`, `excerpt_not_in_message`, `placeholder`, `ungrounded_name`,
-    `ungrounded_number`, `negation_differs`. `messages` is keyed by message id; a candidate that names no message
-    may cite any of them.
+    `no_excerpt` (also one that says nothing), `unknown_message`, `excerpt_not_in_message`, `placeholder`,
+    `ungrounded_name`, `ungrounded_number`, `ungrounded_value`, `negation_differs`. `messages` is keyed by message id; a
+    candidate that names no message may cite any of them.
     """
-    if not candidate.excerpt.strip():
+    if not stems(candidate.excerpt):
         return "no_excerpt"
     cited = _cited(candidate, messages)
     if cited is None:
         return "unknown_message"
-    if not any(_holds(m.text, candidate.excerpt) for m in cited):
+    holding = next((m for m in cited if _holds(m.text, candidate.excerpt)), None)
+    if holding is None:
         return "excerpt_not_in_message"
-    return unsupported(candidate)
+    return unsupported(candidate, holding.text)
 
 
 def _holds(text: str, excerpt: str) -> bool:
@@ -47,18 +66,75 @@ def _cited(candidate: Candidate, messages: Mapping[str, Message]) -> list[Messag
     return None if message is None else [message]
 
 
-def unsupported(candidate: Candidate) -> str | None:
-    """Why the content does not rest on the excerpt, wherever that stands; None if it does."""
+def unsupported(candidate: Candidate, message: str = "") -> str | None:
+    """Why the content does not rest on the excerpt (and the clause it stands in, of this message); None if it does."""
     content, excerpt = candidate.content, candidate.excerpt
+    fields = (candidate.value, candidate.slot, "" if candidate.subject == "user" else candidate.subject)
     if any(_PLACEHOLDER.search(part) for part in (content, candidate.value, candidate.slot)):
         return "placeholder"
-    if not _names(content) <= _tokens(excerpt):
+    said = _Said(excerpt)
+    if not said.all(_names(content, german=not GERMAN.isdisjoint(words(content)))):
         return "ungrounded_name"
-    if not numbers(content) <= numbers(excerpt):
+    both = _Said(f"{excerpt}\n{content}")
+    if not all(both.all(_names(field, opening=True) - _CODES) for field in fields):
+        return "ungrounded_value"
+    if candidate.topic in NAMED and not said.all(frozenset(words(candidate.value)) - _NOT_NAMES):
+        return "ungrounded_value"
+    if not numbers(" ".join((content, *fields))) <= numbers(excerpt):
         return "ungrounded_number"
-    if negated(content) != negated(excerpt):
+    if negated(content) != (negated(excerpt) or _denied(message, excerpt)):
         return "negation_differs"
     return None
+
+
+def mentions(text: str, words_: str) -> bool:
+    """Whether each of the words (at least one) stands in the text, in whatever form."""
+    wanted = frozenset(words(words_))
+    return bool(wanted) and _Said(text).all(wanted)
+
+
+class _Said:
+    """The words of a text, found again also inflected."""
+
+    def __init__(self, text: str) -> None:
+        self._text = _folded(text)
+        self._words = _tokens(text)
+        self._stems = frozenset(stem(w) for w in self._words)
+
+    def all(self, names: frozenset[str]) -> bool:
+        return all(self._has(name) for name in names)
+
+    def _has(self, name: str) -> bool:
+        if name in self._words or stem(name) in self._stems:
+            return True
+        if CJK.search(name):
+            return name in self._text
+        # "Katze" in "Katzen", "Vegetarierin" in "Vegetarier"
+        return any(min(len(name), len(w)) >= 4 and (name.startswith(w) or w.startswith(name)) for w in self._words)
+
+
+def _denied(message: str, excerpt: str) -> bool:
+    """Whether the clause of the message denies what was cut out of it: "I am not a vegetarian", "a vegetarian"."""
+    text, part = _folded(message), _folded(excerpt)
+    at = text.find(part)
+    if at < 0:
+        return False
+    before = REMINDERS.sub("", _BREAK.split(text[max(0, at - 200) : at])[-1]).split()
+    own = part.split()[0] in FIRST and (not before or before[-1] in JOINS)
+    if not own:
+        start = max(
+            (n + 1 for n, word in enumerate(before) if word in JOINS - {"and", "or", "y", "e", "et", "und"}), default=0
+        )
+        if negated(" ".join(before[start:])):
+            return True
+    after: list[str] = []
+    end = at + len(part)
+    rest = "" if part[-1:] and _BREAK.match(part[-1]) else _BREAK.split(text[end : end + 200])[0]
+    for word in rest.split():
+        if word in JOINS:
+            break
+        after.append(word)
+    return not TRAILING.isdisjoint(after) or bool(CJK.search(rest) and NEGATING.search(rest))
 
 
 def _folded(text: str) -> str:
@@ -69,12 +145,15 @@ def _tokens(text: str) -> frozenset[str]:
     return frozenset(t for w in words(unicodedata.normalize("NFC", text)) for t in (w, w.removesuffix("'s")))
 
 
-def _names(content: str) -> frozenset[str]:
-    """Capitalised words that do not open a sentence, folded as `words` folds them."""
+def _names(content: str, *, opening: bool = False, german: bool = False) -> frozenset[str]:
+    """Capitalised words, folded as `words` folds them; of those that open a sentence, what is no usual opener."""
     found: set[str] = set()
     for match in _CAPITALISED.finditer(content):
         before = content[: match.start()].rstrip(" \"'(“‘")
-        opens = not before or before[-1] in ".!?"
-        if match[0][0].isupper() and not opens and match[0].casefold() not in _NOT_NAMES:
+        opens = not opening and (not before or before[-1] in ".!?")
+        folded = match[0].casefold()
+        if match[0][0].isupper() and folded not in _NOT_NAMES and not (opens and folded.rstrip(".") in OPENERS):
             found.update(t.removesuffix("'s") for t in words(match[0]))
-    return frozenset(found) - _NOT_NAMES
+    # "L'utilisateur", "user's"
+    found = {t.rpartition("'")[2] or t for t in found}
+    return frozenset(found) - _NOT_NAMES - (GERMAN_NOUNS if german else frozenset())

@@ -56,3 +56,89 @@ def test_a_fact_without_its_words_is_refused(reason, content, excerpt, message_i
 def test_a_placeholder_in_the_value_is_refused():
     """Also where the content does not show it."""
     assert _reason("The user follows a vegan diet.", "I'm vegan", value="{diet}") == "placeholder"
+
+
+def _said(said: str, content: str, excerpt: str | None = None, **fields: object) -> str | None:
+    message = Message(id="m", role="human", text=said)
+    return ground(Candidate(content=content, excerpt=excerpt or said, message_id="m", **fields), {"m": message})
+
+
+@pytest.mark.parametrize(
+    ("said", "content"),
+    [
+        ("Ich bin vegan", "Der Nutzer ist vegan."),
+        ("Ich wohne in Bonn", "Der Benutzer wohnt in Bonn."),
+        ("Ich habe zwei Katzen", "Die Person hat 2 Katzen."),
+        ("Ich habe eine Katze", "Die Nutzerin hat eine Katze."),
+        ("Ich esse kein Fleisch", "Der Nutzer isst kein Fleisch."),
+        ("Je ne mange pas de viande", "L'utilisateur ne mange pas de viande."),
+        ("Je ne mange plus de viande", "L'utilisatrice ne mange plus de viande."),
+        ("Vivo en Madrid", "El usuario vive en Madrid."),
+        ("No como carne", "La usuaria no come carne."),
+        ("Non mangio carne", "L'utente non mangia carne."),
+        ("Ho due gatti", "L'utente ha 2 gatti."),
+        ("Não como carne", "O usuário não come carne."),
+        ("Ik eet geen vlees", "De gebruiker eet geen vlees."),
+        ("我住在上海", "用户住在上海"),
+        ("我有3只猫", "用户有三只猫"),
+        ("我不吃肉", "用户不吃肉"),
+        ("私は肉を食べません", "ユーザーは肉を食べない"),
+        ("I have twenty-five cats", "The user has 25 cats."),
+        ("My baby is expected in May", "The user's baby is due in May."),
+        ("Bonn ist meine Heimat", "Bonn ist die Heimat des Nutzers."),
+        ("I don't smoke and I love fish", "The user does not smoke."),
+    ],
+)
+def test_good_facts_in_other_languages_are_grounded(said, content):
+    """Words for the user, nouns with capitals, negation and numbers in words."""
+    assert _said(said, content) is None
+
+
+@pytest.mark.parametrize(
+    ("reason", "said", "excerpt", "content", "fields"),
+    [
+        ("negation_differs", "I am not a vegetarian.", "a vegetarian", "The user is a vegetarian.", {}),
+        ("negation_differs", "Ich esse kein Fleisch", None, "Der Nutzer isst Fleisch.", {}),
+        ("negation_differs", "Ich esse kein Fleisch", None, "The user eats meat.", {}),
+        ("negation_differs", "Ich mag Fisch nicht", "Ich mag Fisch", "Der Nutzer mag Fisch.", {}),
+        ("negation_differs", "Je ne mange pas de viande", None, "L'utilisateur mange de la viande.", {}),
+        ("negation_differs", "No como carne", None, "El usuario come carne.", {}),
+        ("negation_differs", "Non mangio carne", None, "L'utente mangia carne.", {}),
+        ("negation_differs", "Não como carne", None, "O usuário come carne.", {}),
+        ("negation_differs", "Ik eet geen vlees", None, "De gebruiker eet vlees.", {}),
+        ("negation_differs", "我不吃肉", None, "用户吃肉", {}),
+        ("negation_differs", "我不吃肉", "吃肉", "用户吃肉", {}),
+        ("negation_differs", "私は肉を食べません", "私は肉を食べ", "ユーザーは肉を食べる", {}),
+        ("ungrounded_value", "我住在上海", None, "用户住在北京", {"topic": "home/location", "value": "北京"}),
+        ("ungrounded_number", "我有3只猫", None, "用户有五只猫", {}),
+        ("ungrounded_number", "I have two cats", None, "The user has seven cats.", {}),
+        ("ungrounded_number", "Ich habe zwei Katzen", None, "Der Nutzer hat fünfundzwanzig Katzen.", {}),
+        ("ungrounded_name", "I live in Rome", None, "Paris is the user's home.", {}),
+        ("ungrounded_value", "i live in rome", None, "The user lives in paris.",
+         {"topic": "home/location", "value": "paris"}),
+        ("no_excerpt", "I went to the bank today", "I", "The user robbed a bank.", {}),
+        ("ungrounded_value", "I live in Rome", None, "The user lives in Rome.",
+         {"topic": "home/location", "value": "Paris"}),
+        ("ungrounded_value", "I have a daughter", None, "The user has a daughter.",
+         {"topic": "relation", "subject": "Bob Smith, the lawyer"}),
+        ("ungrounded_number", "I like tea", None, "The user likes tea.", {"slot": "7 teas"}),
+    ],
+)  # fmt: skip
+def test_what_was_not_said_is_refused_in_any_of_these_languages(reason, said, excerpt, content, fields):
+    """False content under a true excerpt, also where the excerpt was cut, and in value, slot and subject."""
+    assert _said(said, content, excerpt, **fields) == reason
+
+
+@pytest.mark.parametrize(
+    ("said", "excerpt", "content"),
+    [
+        ("I don't eat meat but I love fish", "I love fish", "The user loves fish."),
+        ("I don't smoke and I love fish", "I love fish", "The user loves fish."),
+        ("I'm vegan and not religious", "I'm vegan", "The user is vegan."),
+        ("Not today, thanks. I live in Ghent.", "I live in Ghent", "The user lives in Ghent."),
+        ("I live in Rome with no pets", "I live in Rome", "The user lives in Rome."),
+    ],
+)
+def test_a_negation_elsewhere_in_the_message_denies_nothing(said, excerpt, content):
+    """Only the clause of the excerpt counts."""
+    assert _said(said, content, excerpt) is None
