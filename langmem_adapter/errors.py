@@ -52,11 +52,15 @@ class Conflict(MemoryAdapterError):
 
 
 class ModelFailed(MemoryAdapterError):
-    """A chat model gave no usable answer in the tries it had; `usage` is what they cost."""
+    """A chat model gave no usable answer in the tries it had.
 
-    def __init__(self, message: str, usage: object = None) -> None:
+    `usage` is what they cost; `why` says what was wrong without a word of anybody's.
+    """
+
+    def __init__(self, message: str, usage: object = None, why: str = "") -> None:
         super().__init__(message)
         self.usage = usage
+        self.why = why
 
 
 class StoreError(MemoryAdapterError):

@@ -212,6 +212,8 @@ def _judged(
     if not target.is_active(now):
         return None
     may = policy.may_overwrite(candidate.source_type, target)
+    if verdict == "retract" and candidate.intent == "assert":
+        verdict = "contradict"  # it ends the known fact, and says something of its own
     if verdict == "retract":
         action: Action = "RETRACT" if may else "NOOP"
         return Decision(action, "judged_over" if may else "retract_below_trust", target)
@@ -225,9 +227,11 @@ def _judged(
 
 
 def _comparable(verdict: str, candidate: Candidate, record: MemoryRecord) -> bool:
-    # "3 bullets" and "5 bullets" are one fact to many a model.
+    # "3 bullets" and "5 bullets" are one fact to many a model; so are a fact and its denial.
     if verdict not in ("duplicate", "merge"):
         return True
+    if negated(candidate.content) != negated(record.content):
+        return False
     return not numbers(record.content) or numbers(candidate.content) >= numbers(record.content)
 
 

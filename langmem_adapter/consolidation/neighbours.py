@@ -18,6 +18,8 @@ from langmem_adapter.topics import Topics
 NEAR = 0.25
 """Relevance from which a record is a neighbour: low, because neighbours are only compared, not believed."""
 NEIGHBOURS = 8
+OCCUPYING = 4
+"""Records of a candidate's slot that a judge is shown beside its neighbours."""
 SWEEP = 1_000
 """Records read per (topic, slot), the last changed first; an exclusive slot has one active and few contested ones."""
 
@@ -33,6 +35,18 @@ def reads(namespace: Namespace, candidates: Iterable[Candidate], topics: Topics,
         *(SearchOp(namespace, dict(filters), SWEEP) for filters in sweeps),
         *(RankOp((namespace,), c.content, where, _RELEVANCE, NEIGHBOURS, NEAR) for c in candidates),
     ]
+
+
+def near(results: Sequence[object], candidates: Sequence[Candidate], topics: Topics) -> list[list[MemoryRecord]]:
+    """What each candidate is near to, among the results of `reads`: active and contested records of its subject."""
+    sweeps = list(dict.fromkeys(key for candidate in candidates for key in _sweeps(candidate, topics)))
+    found = []
+    for n, candidate in enumerate(candidates):
+        mine = [results[sweeps.index(key)] for key in _sweeps(candidate, topics)]
+        known = records([results[len(sweeps) + n], *mine]).values()
+        open_ = [r for r in known if r.status in ("active", "contested") and r.subject == candidate.subject]
+        found.append(open_[: NEIGHBOURS + OCCUPYING])
+    return found
 
 
 def _sweeps(candidate: Candidate, topics: Topics) -> list[tuple[tuple[str, str], ...]]:
