@@ -16,7 +16,14 @@ from typing import Any, NotRequired, TypeVar
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from langchain_core.language_models import LanguageModelInput
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, convert_to_messages
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+    convert_to_messages,
+)
 from langchain_core.prompt_values import PromptValue
 from langchain_core.runnables import Runnable, RunnableConfig, ensure_config
 from langgraph.config import get_config
@@ -29,7 +36,7 @@ from langmem_adapter.errors import InvalidInput, MissingUser
 from langmem_adapter.extraction.origin import coerce
 from langmem_adapter.extraction.turns import last_said
 from langmem_adapter.memory import Memory
-from langmem_adapter.namespaces import escape
+from langmem_adapter.namespaces import Reader, escape
 from langmem_adapter.ports import IO, run
 from langmem_adapter.records import Block, Recollection
 from langmem_adapter.sessions import through
@@ -290,20 +297,33 @@ async def summary_step(
         return list(messages), NO_BLOCK
     covered = None if summary is None else through(summary)
     at = next((i for i, m in enumerate(messages) if covered is not None and m.id == covered), None)
-    if summary is None or at is None or at + 1 == len(messages):
+    while at is not None and at >= 0 and at + 1 < len(messages) and isinstance(messages[at + 1], ToolMessage):
+        at -= 1  # a tool's answer stays with its call
+    if summary is None or at is None or at < 0 or at + 1 == len(messages):
         return list(messages), NO_BLOCK
     return list(messages[at + 1 :]), injection.summary_block(summary.content)
 
 
-async def idle_step(memory: Memory, io: IO, state: Any, ids: Ids, idle: timedelta) -> None:
-    """Summarise the thread up to its last answer, if its user was silent for so long before speaking now."""
-    messages = _messages(state)
-    before = messages[: last_said(messages)]
-    if ids.session_id is None or not before or not ids.learn:
-        return
+async def was_silent(memory: Memory, io: IO, state: Any, ids: Ids, idle: timedelta) -> bool:
+    """Whether the thread's user was silent for so long before speaking now; ask before the message is heard."""
+    if ids.session_id is None or not ids.learn or not last_said(_messages(state)):
+        return False
     try:
-        if await memory._silent_for(io, ids.user_id, ids.app_name, ids.session_id) >= idle:
-            await memory._end_session(io, before, user_id=ids.user_id, session_id=ids.session_id, app_name=ids.app_name)
+        session_id = ids.session_id
+        return idle <= await memory._in_time(
+            io, lambda io: memory._silent_for(io, ids.user_id, ids.app_name, session_id)
+        )
+    except Exception as error:  # noqa: BLE001 - the transcript is still there
+        memory.report("summary_failed", error=type(error).__name__, thread_id=ids.session_id)
+        return False
+
+
+async def silence_step(memory: Memory, io: IO, state: Any, ids: Ids) -> None:
+    """Summarise the thread up to its last answer."""
+    messages = _messages(state)
+    speaker = Reader(ids.user_id, ids.app_name, ids.session_id)
+    try:
+        await memory._fell_silent(io, messages[: last_said(messages)], speaker)
     except Exception as error:  # noqa: BLE001 - the transcript is still there
         memory.report("summary_failed", error=type(error).__name__, thread_id=ids.session_id)
 

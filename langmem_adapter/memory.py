@@ -4,13 +4,16 @@ Every method has an async twin with an `a` prefix and the same arguments; both r
 """
 
 import asyncio
+import contextlib
 import functools
 import inspect
 import logging
 import os
 import secrets
+import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, Self, TypeVar
@@ -35,6 +38,7 @@ from langmem_adapter import (
     receipts,
     retrieval,
     sessions,
+    turnqueue,
 )
 from langmem_adapter import text as texts
 from langmem_adapter.answers import chat_model
@@ -43,7 +47,7 @@ from langmem_adapter.consolidation.correct import correct
 from langmem_adapter.consolidation.judge import ModelJudge
 from langmem_adapter.consolidation.step import KeepTurns, Rules, consolidate, reader_of
 from langmem_adapter.embeddings import HashEmbeddings
-from langmem_adapter.errors import InvalidInput, MemoryAdapterError, MemoryNotFound, StoreError
+from langmem_adapter.errors import Conflict, InvalidInput, MemoryAdapterError, MemoryNotFound, StoreError
 from langmem_adapter.exchange import moving
 from langmem_adapter.exchange.archive import Export, unpack
 from langmem_adapter.exchange.files import lines_of
@@ -92,7 +96,9 @@ from langmem_adapter.worker import Worker
 logger = logging.getLogger("langmem_adapter")
 
 LOOK_AGAIN = 0.5
-"""Seconds after the end of a lease or pause at which the worker looks at the turn again."""
+"""Seconds after the end of a lease or pause, or after a failure, at which the worker looks at the queue again."""
+INTERRUPTED = 60.0
+"""Seconds after which the worker takes a turn that was recalled for and never remembered."""
 
 LOCAL_DEADLINE = 0.3
 REMOTE_DEADLINE = 2.0
@@ -134,6 +140,14 @@ def _twins(
         method.__qualname__ = f"Memory.{prefix}{name}"
         method.__signature__ = inspect.signature(step).replace(parameters=parameters)
     return sync, native
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """A session that is to be summarised, as far as these messages."""
+
+    speaker: Reader
+    messages: tuple[BaseMessage, ...] = field(compare=False)
 
 
 class Memory:
@@ -195,6 +209,8 @@ class Memory:
         self.aio: IO = AsyncPort(base)
         self._tools = frozenset(arguments.strings(tool_sources, "tool_sources"))
         self._usage: dict[str, Usage] = {}
+        self._lock = threading.Lock()
+        self._unfinished: set[Reader] = set()  # whose queues are not known to be empty
         self._on_event = on_event
         registered = Topics(topics)
         self._author = None if model is None else sessions.writer(chat_model(model))
@@ -202,7 +218,6 @@ class Memory:
             extractor = extractor or ModelExtractor(model, topics=registered)
             judge = judge or ModelJudge(model)
         chosen = extractor or RuleExtractor(self._tools)
-        self._asks_a_model = not isinstance(chosen, RuleExtractor) and when == "inline"
         if keep_turns not in ("text", "excerpts", "nothing"):
             raise InvalidInput(f"keep_turns must be 'text', 'excerpts' or 'nothing', got {keep_turns!r}")
         if recall_deadline is not None and not arguments.number(recall_deadline, "recall_deadline") > 0:
@@ -226,15 +241,27 @@ class Memory:
             self._guard.vet,
         )
         self._learner = Learner(
-            Ask(chosen.extract, getattr(chosen, "aextract", None)), self._rules, self._tell, self._spend, self._guard
+            Ask(chosen.extract, getattr(chosen, "aextract", None)),
+            self._rules,
+            self._tell,
+            self._spend,
+            self._guard,
+            quick=isinstance(chosen, RuleExtractor) and judge is None,
         )
+        self._asks_a_model = not self._learner.quick and when == "inline"
         if inject_as not in ("system", "user"):
             raise InvalidInput(f"inject_as must be 'system' or 'user', got {inject_as!r}")
         self.inject_as = inject_as
         if when not in ("inline", "background"):
             raise InvalidInput(f"when must be 'inline' or 'background', got {when!r}")
+        if (
+            isinstance(debounce_seconds, bool)
+            or not isinstance(debounce_seconds, int | float)
+            or not (0 <= debounce_seconds < float("inf"))
+        ):
+            raise InvalidInput(f"debounce_seconds must be a number of seconds, 0 or more, got {debounce_seconds!r}")
         self._debounce = debounce_seconds
-        self._worker: Worker[Reader | None] | None = None
+        self._worker: Worker[Reader | _Ended | None] | None = None
         if when == "background":
             self._worker = Worker(self._work, name="langmem_adapter")
             self._worker.ask(None)  # what an earlier process left
@@ -996,17 +1023,15 @@ class Memory:
         """What is worth knowing for the last thing the user typed; None if there is no such message.
 
         Call it before the model runs. With `hear` (for a conversation, not for a prompt made by a program) the
-        message is also written to the user's queue, so that an interrupted turn is not lost, and what earlier turns
-        left there is learnt.
+        message is first written to the user's queue, so that an interrupted turn is not lost. What interrupted turns
+        left there is learnt, if that needs no model (else by `remember`, which does not hold up the user's own).
         """
         speaker = Reader(user_id, app_name, session_id, agent_id)
         spoken = self._latest(coerce(messages), speaker, arguments.source_kind(source_type))
         if not spoken:
             return None
         if hear:
-            if self._worker is None:
-                await learning.catch_up(io, speaker, self._learner, but=[t.turn_id for t in spoken])
-            await learning.hear(io, spoken)
+            await self._hear(io, spoken)
         last = spoken[-1]
         hits = await self._search(
             io,
@@ -1069,14 +1094,18 @@ class Memory:
         speaker = Reader(user_id, app_name, session_id, agent_id)
         spoken = self._latest(coerce(messages), speaker, arguments.source_kind(source_type), backfill=backfill)
         if only_queue:
-            await learning.hear(io, spoken)
+            await self._heard(io, spoken)
             return []
-        return await self._learn(io, spoken, heard=heard and not backfill)
+        operations = await self._learn(io, spoken, heard=heard and not backfill)
+        if self._worker is None and not self._learner.quick:
+            # What else is in the queue; if the model cannot be asked, once is enough to know.
+            await learning.catch_up(io, Reader(user_id, app_name), self._learner, stop=True)
+        return operations
 
     async def _end_session(
         self,
         io: IO,
-        messages: Sequence[BaseMessage] = (),
+        messages: Any = (),
         *,
         user_id: str,
         session_id: str,
@@ -1084,11 +1113,12 @@ class Memory:
     ) -> MemoryRecord:
         """Summarise a session, so that the summary can stand in for its transcript; the new summary.
 
-        `messages`: the thread so far, as far as you have it. Written by the model, if there is one, else from what
-        the session taught and what the user said last. `get_summary` gives it; no other session sees it.
+        `messages`: the thread so far, as far as you have it, as `add` takes them; to stand in for them they need ids.
+        Written by the model, if there is one (ModelFailed if it gives none), else from what the session taught and what
+        was said last. What was erased is not in it; if all was, nothing is stored. `get_summary` gives it; no other
+        session sees it.
         """
-        reader = Reader(user_id, app_name, session_id)
-        return await sessions.summarise(io, reader, messages, self._rules, self._author, self._guard.redact)
+        return await self._summarised(io, Reader(user_id, app_name, session_id), coerce(messages))
 
     async def _get_summary(
         self, io: IO, *, user_id: str, session_id: str, app_name: str = "default"
@@ -1098,19 +1128,47 @@ class Memory:
 
     # ---------------------------------------------------------------- the queue
 
-    async def _pending(self, io: IO, *, user_id: str, app_name: str = "default") -> list[Turn]:
-        """The user's turns that are not learnt yet, in order, with their `attempts` and last `error`."""
-        return await learning.queued(io, Reader(user_id, app_name))
+    async def _pending(self, io: IO, *, user_id: str | None = None, app_name: str = "default") -> list[Turn]:
+        """The user's turns that are not learnt yet, in order, with their `attempts` and last `error`.
 
-    async def _retry(self, io: IO, *, user_id: str, app_name: str = "default") -> list[Operation]:
-        """Try the user's queued turns again now, also those that were given up; what they led to."""
-        operations = await learning.retry(io, Reader(user_id, app_name), self._learner)
+        Without `user_id`: everybody's, for whoever runs the application.
+        """
+        return [t for reader in await self._waiting(io, user_id, app_name) for t in await turnqueue.queued(io, reader)]
+
+    async def _retry(self, io: IO, *, user_id: str | None = None, app_name: str = "default") -> list[Operation]:
+        """Try the user's (without `user_id`: everybody's) queued turns again now, also those that were given up.
+
+        Returns what they led to. What is being learnt at the moment is left alone.
+        """
+        operations: list[Operation] = []
+        for reader in await self._waiting(io, user_id, app_name):
+            operations += await learning.retry(io, reader, self._learner)
         await self._keep_up(io)
         return operations
 
+    async def _waiting(self, io: IO, user_id: str | None, app_name: str) -> list[Reader]:
+        if user_id is not None:
+            return [Reader(user_id, app_name)]
+        return [r for r in await turnqueue.owners(io, turnqueue.STATUSES) if r.app_name == app_name]
+
     def drain(self, timeout: float | None = None) -> bool:
-        """Wait until everything queued by this process is learnt; False if that took more than `timeout` seconds."""
-        return True if self._worker is None else self._worker.drain(timeout)
+        """Wait until the queues of all users this process heard are empty; whether they are.
+
+        False after `timeout` seconds, and as soon as what is left waits for a later try: turns whose model failed,
+        whose owner has paused, or that were queued after `close`.
+        """
+        end = None if timeout is None else time.monotonic() + timeout
+        while True:
+            rest = None if end is None else max(0.0, end - time.monotonic())
+            if self._worker is not None and not self._worker.drain(rest):
+                return False
+            left = [t for owner in list(self._unfinished) for t in self._left(owner)]
+            if not left:
+                return True
+            elsewhere = all(t.leased_to is not None and t.leased_until > self._rules.clock() for t in left)  # type: ignore[operator]
+            if not elsewhere or rest == 0:
+                return False
+            time.sleep(0.02 if rest is None else min(0.02, rest))
 
     async def adrain(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - `drain` with an a
         """`drain`, without blocking the event loop."""
@@ -1118,7 +1176,8 @@ class Memory:
 
     def usage(self) -> dict[str, Usage]:
         """What chat models cost in this process, by user id."""
-        return dict(self._usage)
+        with self._lock:
+            return dict(self._usage)
 
     add, aadd = _twins(_add)
     add_fact, aadd_fact = _twins(_add_fact)
@@ -1171,6 +1230,8 @@ class Memory:
         """
         if self._worker is not None:
             self._worker.close()
+            with contextlib.suppress(StoreError):  # then the leases end by themselves
+                run(learning.release(self.io, self._learner))
         if self._owns_store:
             self.store.close()  # type: ignore[attr-defined]
 
@@ -1248,51 +1309,117 @@ class Memory:
             redact=self._guard.redact,
         )
 
+    async def _heard(self, io: IO, spoken: Sequence[Turn]) -> list[Reader]:
+        """Queue turns that are to be learnt later; whose they are."""
+        owners = self._owners(spoken)
+        await turnqueue.hear(io, spoken)
+        if self._worker is not None:
+            for owner in owners:
+                self._worker.ask(owner, max(self._debounce, INTERRUPTED), again=False)
+        return owners
+
+    async def _hear(self, io: IO, spoken: Sequence[Turn]) -> None:
+        """Queue turns before the user's model runs, and learn what interrupted ones left."""
+        owners = await self._heard(io, spoken)
+        if self._worker is None and self._learner.quick:  # a model is not asked while the user's own waits
+            now = {t.turn_id for t in spoken}
+            for owner in owners:
+                await learning.catch_up(io, owner, self._learner, wanted=lambda t: t.turn_id not in now)
+
     async def _learn(self, io: IO, spoken: Sequence[Turn], *, heard: bool = False) -> list[Operation]:
         """Learn from turns now, or leave them to the worker."""
+        owners = self._owners(spoken)
         if self._worker is None:
             operations = await learning.learn_all(io, spoken, self._learner, heard=heard)
+            self._unfinished.difference_update(owners)
             await self._keep_up(io)
             return operations
-        owners = list(dict.fromkeys(Reader(t.user_id or "", t.app_name) for t in spoken))
         for owner in owners:  # before the turn can be found: the worker's first look round must not be earlier
             self._worker.ask(owner, self._debounce)
-        await learning.hear(io, spoken)
-        for owner in owners:
+        await turnqueue.hear(io, spoken, known=heard)
+        for owner in self._owners(spoken):
             self._worker.ask(owner, self._debounce)
         return []
 
+    def _owners(self, spoken: Sequence[Turn]) -> list[Reader]:
+        found = list(dict.fromkeys(Reader(t.user_id or "", t.app_name) for t in spoken))
+        self._unfinished.update(found)
+        return found
+
+    def _left(self, owner: Reader) -> list[Turn]:
+        """What is in an owner's queue."""
+        left = run(turnqueue.queued(self.io, owner))
+        if not left:
+            self._unfinished.discard(owner)
+        return left
+
     async def _silent_for(self, io: IO, user_id: str, app_name: str, session_id: str) -> timedelta:
-        """How long ago the user last spoke in a session; zero if never."""
+        """How long ago the user last spoke in a session; zero if never, and while nothing is to be kept."""
         speaker = Reader(user_id, app_name)
+        if (await consent.settings_of(io, speaker)).paused:
+            return timedelta(0)
         items = await retrieval.items_under(
             io, namespace("turns", app_name=app_name, user_id=speaker.user_id), {"session_id": session_id}
         )
         spoken = [Turn.model_validate(i.value).at for i in items]
         return self._rules.clock() - max(spoken) if spoken else timedelta(0)
 
-    def _work(self, owner: Reader | None) -> None:
-        """One job of the worker: an owner's queue, or (None) everybody's."""
+    async def _summarised(self, io: IO, speaker: Reader, messages: Sequence[BaseMessage]) -> MemoryRecord:
+        spend = functools.partial(self._count, speaker.user_id)
+        return await sessions.summarise(
+            io,
+            speaker,
+            messages,
+            self._rules,
+            self._author,
+            people=self._people,
+            spend=spend,
+            redact=self._guard.redact,
+        )
+
+    async def _fell_silent(self, io: IO, messages: Sequence[BaseMessage], speaker: Reader) -> None:
+        """Summarise a session that its user has come back to; by the worker, where a model would hold up the turn."""
+        if self._worker is None or self._author is None:
+            await self._summarised(io, speaker, messages)
+        else:
+            self._worker.ask(_Ended(speaker, tuple(messages)))
+
+    def _work(self, job: "Reader | _Ended | None") -> None:
+        """One job of the worker: an owner's queue, a session to be summarised, or (None) everybody's queue."""
+        if not isinstance(job, _Ended):
+            return self._work_off(job)
+        try:
+            run(self._summarised(self.io, job.speaker, job.messages))
+        except BaseException as error:  # noqa: BLE001 - nobody waits for it; the transcript is still there
+            self.report("summary_failed", error=type(error).__name__, thread_id=job.speaker.session_id)
+
+    def _work_off(self, owner: Reader | None) -> None:
         worker = self._worker
         assert worker is not None  # it is the worker that calls
         try:
-            if owner is not None:
-                run(learning.catch_up(self.io, owner, self._learner))
-                run(self._keep_up(self.io))
-                pause = run(learning.next_try(self.io, owner, self._rules))
-                if pause is not None:  # failed, or leased to a worker that may be dead
-                    worker.come_back(owner, pause.total_seconds() + LOOK_AGAIN)
+            if owner is None:
+                for reader in run(turnqueue.owners(self.io)):
+                    worker.ask(reader, again=False)
                 return
-            for reader in run(learning.owners(self.io)):
-                worker.ask(reader, again=False)
-        except Exception as error:  # noqa: BLE001 - nobody waits for it: told, and done again at the owner's next turn
+            run(learning.catch_up(self.io, owner, self._learner, wanted=lambda turn: not worker.closed))
+            run(self._keep_up(self.io))
+            pause = turnqueue.next_try(self._left(owner), self._rules.clock())
+            if pause is not None:  # failed, or leased to a worker that may be dead
+                worker.come_back(owner, pause.total_seconds() + LOOK_AGAIN)
+        except BaseException as error:  # noqa: BLE001 - nobody waits for it, and a thread that dies would take the queue along
+            if worker.closed:  # the store is gone, as it was said it would be
+                return
             self.report("remember_failed", error=type(error).__name__)
+            worker.come_back(owner, LOOK_AGAIN if isinstance(error, Conflict) else turnqueue.PAUSE.total_seconds())
 
     def _spend(self, turn: Turn, what: str, usage: Usage) -> None:
+        self._count(turn.user_id, what, usage)
+
+    def _count(self, user_id: str | None, what: str, usage: Usage) -> None:
         if usage.calls:
-            user_id = turn.user_id or ""
-            self._usage[user_id] = self._usage.get(user_id, Usage()).and_(usage)
-            self._tell("model_call", {"user_id": turn.user_id, "what": what, "usage": usage})
+            with self._lock:
+                self._usage[user_id or ""] = self._usage.get(user_id or "", Usage()).and_(usage)
+            self._tell("model_call", {"user_id": user_id, "what": what, "usage": usage})
 
     async def _require(self, io: IO, memory_id: str, reader: Reader) -> tuple[tuple[str, ...], MemoryRecord]:
         found = await retrieval.find(io, reader, memory_id)

@@ -27,12 +27,13 @@ from langmem_adapter import injection
 from langmem_adapter.langgraph import (
     Ids,
     block_step,
-    idle_step,
     ids_of,
     own_memory,
     recall_step,
     remember_step,
+    silence_step,
     summary_step,
+    was_silent,
 )
 from langmem_adapter.memory import Memory
 from langmem_adapter.ports import IO, run
@@ -52,7 +53,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
     `memory=None` uses the agent's own store: `create_agent(…, store=store, middleware=[MemoryMiddleware()])`. The
     user's id comes from `config={"configurable": {"user_id": "…"}}` or from the runtime context. With `session_summary`
     the model is given the session's summary (`Memory.end_session`) in place of the messages it covers; a session that
-    was silent for `idle` is summarised when its user speaks again.
+    was silent for `idle` is summarised when its user speaks again (in the background, by a model: for the turn after).
     """
 
     state_schema = MemoryAgentState
@@ -79,9 +80,11 @@ class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
         return await self._begun(memory, memory.aio, state, _ids(runtime))
 
     async def _begun(self, memory: Memory, io: IO, state: MemoryAgentState, ids: Ids) -> dict[str, Any] | None:
-        if self.session_summary:
-            await idle_step(memory, io, state, ids, self.idle)
-        return await recall_step(memory, io, state, ids)
+        silent = self.session_summary and await was_silent(memory, io, state, ids, self.idle)
+        recalled = await recall_step(memory, io, state, ids)  # the message is queued before a model is asked
+        if silent:
+            await silence_step(memory, io, state, ids)
+        return recalled
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]

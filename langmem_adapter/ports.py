@@ -113,10 +113,13 @@ class SyncPort:
         return self._store.erase_with(puts, expect=expect)
 
     async def ask(self, ask: Ask[Q, A], question: Q) -> A:
-        return ask.sync(question)
+        try:
+            return ask.sync(question)
+        except asyncio.CancelledError as error:  # nobody can cancel this call: it is how a model failed
+            raise RuntimeError("the call was cancelled from within") from error
 
     async def ask_all(self, ask: Ask[Q, A], questions: Sequence[Q]) -> list[A]:
-        return [ask.sync(q) for q in questions]
+        return [await self.ask(ask, q) for q in questions]
 
     async def sleep(self, seconds: float) -> None:
         self._sleep(seconds)

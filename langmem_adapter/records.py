@@ -233,7 +233,9 @@ class Turn(Frozen):
     error: str | None = None
     """What went wrong the last time: the kind of error, never a message's text."""
     leased_until: Utc | None = None
-    """Until when a worker has it; another may take it afterwards."""
+    """Until when it is being learnt, or waits after a failure; it may be taken afterwards."""
+    leased_to: str | None = None
+    """The claim of whoever is learning it."""
     candidates: tuple[Candidate, ...] = ()
     operations: tuple[Operation, ...] = ()
     dropped: dict[str, int] = Field(default_factory=dict)
@@ -247,6 +249,19 @@ class Turn(Frozen):
     """What a judge proposed, by position of the candidate."""
     corrects: str | None = None
     """The record that a person corrected by this."""
+
+    def outlived_by(self, stored: "Turn | None") -> bool:
+        """Whether the stored turn went on while this one was being learnt: erased, edited, or learnt already."""
+        if stored is None:
+            return self.seq != 0  # it was queued, and is gone
+        if stored.digest == "":
+            return True
+        if stored.status == "done" and stored.digest == self.digest:
+            return stored.heard >= len(self.messages)
+        if self.leased_to is None:
+            return False
+        said_since = stored.digest != self.digest or len(stored.messages) != len(self.messages)
+        return stored.status == "done" or said_since
 
 
 class Usage(Frozen):

@@ -4,25 +4,33 @@ It is a record of its own kind, outside consolidation, kept with its thread and 
 it, or, offline, it is put together from what the session taught and what was said last.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
-from langgraph.constants import TAG_NOSTREAM
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langgraph.store.base import GetOp, PutOp
 
+from langmem_adapter.answers import Answer, calls, insist
 from langmem_adapter.consolidation.step import Rules
-from langmem_adapter.errors import InvalidInput
-from langmem_adapter.namespaces import Namespace, Reader, namespace
-from langmem_adapter.ports import IO, Ask
-from langmem_adapter.records import MemoryRecord, Source
+from langmem_adapter.errors import InvalidInput, ModelFailed
+from langmem_adapter.extraction.origin import message_of
+from langmem_adapter.namespaces import Namespace, Reader, escape, namespace
+from langmem_adapter.ports import IO, Ask, retried
+from langmem_adapter.records import MemoryRecord, Source, Usage
 from langmem_adapter.redaction import redacted
 from langmem_adapter.retrieval import items_under
-from langmem_adapter.text import MAX_CONTENT, clean, one_line
+from langmem_adapter.text import clean, one_line
 
 KEY = "summary"
 LAST = 3
-"""How many of the user's last messages an offline summary quotes."""
+"""How many of the user's last messages an offline summary adds to those it quotes already."""
+QUOTES = 9
+"""How many it quotes at most."""
+MAX_SUMMARY = 4_000
+"""Characters; a longer one is asked for again."""
+PART = 24_000
+"""Characters of a conversation that a model is given at once; a longer one is summarised part by part."""
 
 PROMPT = """\
 Summarise a conversation between a user and an assistant, so that the assistant can go on without its transcript. At
@@ -43,14 +51,13 @@ def summary_space(speaker: Reader) -> Namespace:
     )
 
 
-def writer(model: Any) -> Ask[Sequence[BaseMessage], str]:
-    """A chat model as the author of summaries; its tokens are not in the user's stream."""
-    config = {"tags": [TAG_NOSTREAM], "run_name": "memory_summary"}
+Author = Ask[Sequence[BaseMessage], Answer]
+Spend = Callable[[str, Usage], None]
 
-    async def native(messages: Sequence[BaseMessage]) -> str:
-        return str((await model.ainvoke(list(messages), config)).text)
 
-    return Ask(lambda messages: str(model.invoke(list(messages), config).text), native)
+def writer(model: BaseChatModel) -> Author:
+    """A chat model as the author of summaries."""
+    return calls(model, "memory_summary")
 
 
 async def summarise(
@@ -58,28 +65,123 @@ async def summarise(
     speaker: Reader,
     messages: Sequence[BaseMessage],
     rules: Rules,
-    author: Ask[Sequence[BaseMessage], str] | None,
+    author: Author | None,
+    *,
+    people: Mapping[str, str],
+    spend: Spend,
     redact: Callable[[str], str] = redacted,
 ) -> MemoryRecord:
     """The new summary of the session: of its earlier summary and these messages. It replaces the earlier one.
 
-    `redact` cuts secrets out of the messages first.
+    `redact` cuts secrets out of the messages first. What was erased is left out, also what is erased while it is
+    written. If nothing is left, nothing is stored. ModelFailed if there is an author who gave none; the earlier summary
+    stays.
     """
-    space = summary_space(speaker)
-    earlier = await summary_of(io, speaker)
-    spoken = [
-        m.model_copy(update={"content": redact(clean(m.text))})
-        for m in messages
-        if isinstance(m, (HumanMessage, AIMessage)) and m.text.strip()
-    ]
-    fresh = _after(spoken, earlier)
-    if author is not None and fresh:
-        text = await io.ask(author, _prompt(fresh, earlier))
-    else:
-        text = await _offline(io, speaker, [m for m in fresh if isinstance(m, HumanMessage)], earlier)
-    record = _record(speaker, redact(clean(text)), messages, earlier, rules)
-    await io.commit([PutOp(space, KEY, record.model_dump(mode="json"), index=False)], expect={})
-    return record
+    tries: list[None] = []
+
+    async def once() -> MemoryRecord:
+        tries.append(None)
+        space, receipts = summary_space(speaker), speaker.space("receipts")
+        # An erasure leaves its receipt in its own commit: what was read before that is read again.
+        (item,), versions = await io.read([GetOp(space, KEY, refresh_ttl=False)], versions=(receipts,))
+        earlier = None if item is None else MemoryRecord.model_validate(item.value)
+        left = await _left(io, speaker, messages, people, redact, erased=len(tries) > 1)
+        spoken = [
+            m.model_copy(update={"content": redact(clean(m.text))})
+            for m in left
+            if isinstance(m, (HumanMessage, AIMessage)) and m.text.strip()
+        ]
+        fresh = _after(spoken, earlier)
+        said: dict[str, Any] = {}
+        if author is not None and fresh:
+            text = await _written(io, author, fresh, earlier, spend)
+        else:
+            text, said = await _offline(io, speaker, fresh, earlier)
+        record = _record(speaker, redact(clean(text)), said, messages, earlier, rules)
+        if left or not messages:
+            await io.commit([PutOp(space, KEY, record.model_dump(mode="json"), index=False)], expect=versions)
+        return record
+
+    return await retried(io, once)
+
+
+async def _left(
+    io: IO,
+    speaker: Reader,
+    messages: Sequence[BaseMessage],
+    people: Mapping[str, str],
+    redact: Callable[[str], str],
+    *,
+    erased: bool,
+) -> list[BaseMessage]:
+    """The messages without those whose turn was erased, and what answered them.
+
+    `erased`: an erasure came just now, so that what is in no turn counts as erased too.
+    """
+    turns: dict[int, GetOp] = {}
+    for n, message in enumerate(messages):
+        if isinstance(message, HumanMessage):
+            said = message_of(
+                message,
+                index=n,
+                session_id=speaker.session_id,
+                people=people,
+                user_id=speaker.user_id,
+                redact=redact,
+            )
+            if said.owner is not None:
+                place = namespace("turns", app_name=speaker.app_name, user_id=said.owner)
+                turns[n] = GetOp(place, f"{escape(speaker.session_id or '')}/{said.message.id}", refresh_ttl=False)
+    found, _ = await io.read(list(turns.values()))
+    gone = {n for n, item in zip(turns, found, strict=True) if (erased if item is None else item.value["digest"] == "")}
+    left: list[BaseMessage] = []
+    keeping = True
+    for n, message in enumerate(messages):
+        if n in turns:
+            keeping = n not in gone
+        machine = isinstance(message, HumanMessage) and n not in turns  # a summary may tell what is gone
+        if keeping and not (machine and gone):
+            left.append(message)
+    return left
+
+
+async def _written(
+    io: IO, author: Author, fresh: Sequence[BaseMessage], earlier: MemoryRecord | None, spend: Spend
+) -> str:
+    lines = [f"{'user' if isinstance(m, HumanMessage) else 'assistant'}: {one_line(m.text)}" for m in fresh]
+    text = "" if earlier is None else earlier.content
+    for part in _parts(lines):
+        so_far = [f"Summary so far: {text}"] if text else []
+        try:
+            (text,), usage = await insist(
+                io, author, [SystemMessage(PROMPT), HumanMessage("\n".join([*so_far, *part]))], _usable
+            )
+        except ModelFailed as error:
+            if isinstance(error.usage, Usage):
+                spend("summary_failed", error.usage)
+            raise
+        spend("summary", usage)
+    return text
+
+
+def _usable(answer: Answer) -> tuple[str] | str:
+    text = one_line(clean(answer.raw.text)) if answer.raw is not None else ""
+    if not text:
+        return "the summary is empty"
+    return (text,) if len(text) <= MAX_SUMMARY else f"it has {len(text)} characters; 150 words are enough"
+
+
+def _parts(lines: Sequence[str]) -> list[list[str]]:
+    """The lines in parts of at most `PART` characters; a longer line is cut."""
+    parts: list[list[str]] = [[]]
+    size = 0
+    for piece in (line[at : at + PART] for line in lines for at in range(0, len(line), PART)):
+        if parts[-1] and size + len(piece) > PART:
+            parts.append([])
+            size = 0
+        parts[-1].append(piece)
+        size += len(piece)
+    return parts
 
 
 async def summary_of(io: IO, speaker: Reader) -> MemoryRecord | None:
@@ -100,37 +202,58 @@ def _after(messages: Sequence[BaseMessage], earlier: MemoryRecord | None) -> lis
     return list(messages if at is None else messages[at + 1 :])
 
 
-def _prompt(messages: Sequence[BaseMessage], earlier: MemoryRecord | None) -> list[BaseMessage]:
-    lines = [f"Summary so far: {earlier.content}"] if earlier is not None else []
-    lines += [f"{'user' if isinstance(m, HumanMessage) else 'assistant'}: {one_line(m.text)}" for m in messages]
-    return [SystemMessage(PROMPT), HumanMessage("\n".join(lines))]
-
-
-async def _offline(io: IO, speaker: Reader, said: Sequence[BaseMessage], earlier: MemoryRecord | None) -> str:
+async def _offline(
+    io: IO, speaker: Reader, fresh: Sequence[BaseMessage], earlier: MemoryRecord | None
+) -> tuple[str, dict[str, Any]]:
+    """What the session taught and what was said last, and the quotations by themselves, for the next summary."""
     facts = [MemoryRecord.model_validate(i.value) for i in await items_under(io, speaker.facts(["user"])[0])]
     taught = [
         r.content
         for r in sorted(facts, key=lambda r: r.seq)
         if r.status == "active" and any(s.source_id == speaker.session_id and s.role == "support" for s in r.sources)
     ]
-    parts = [f"Learnt in this session: {' '.join(taught)}"] if taught else []
-    if said:
-        quoted = " / ".join(f'"{one_line(m.text)[:300]}"' for m in said[-LAST:])
-        parts.append(f"The user last said: {quoted}")
-    elif earlier is not None:
-        return earlier.content
-    return " ".join(parts) or "Nothing was said yet."
+    before: dict[str, Any] = {} if earlier is None else earlier.metadata
+    said = [*before.get("said", ()), *(_quote(m) for m in fresh if isinstance(m, HumanMessage))][-QUOTES:]
+    answers = [_quote(m) for m in fresh if isinstance(m, AIMessage)]
+    answered = answers[-1] if answers else before.get("answered")
+    parts = [earlier.content] if earlier is not None and "said" not in before else []  # written by a model
+    parts += [f"Learnt in this session: {' '.join(taught)}"] if taught else []
+    parts += [f"The user last said: {' / '.join(said)}"] if said else []
+    parts += [f"The assistant last said: {answered}"] if answered else []
+    return " ".join(parts) or "Nothing was said yet.", {"said": said, "answered": answered}
+
+
+def _quote(message: BaseMessage) -> str:
+    return f'"{one_line(clean(message.text))[:300]}"'
+
+
+def _covered(messages: Sequence[BaseMessage], earlier: MemoryRecord | None) -> str | None:
+    """The id of the last message a summary may stand in for: not of a tool call that is still open."""
+    end = len(messages)
+    answered = {m.tool_call_id for m in messages if isinstance(m, ToolMessage)}
+    for n, message in enumerate(messages):
+        if isinstance(message, AIMessage) and any(c["id"] not in answered for c in message.tool_calls):
+            end = n
+            break
+    if end:
+        return messages[end - 1].id
+    return None if earlier is None else through(earlier)
 
 
 def _record(
-    speaker: Reader, text: str, messages: Sequence[BaseMessage], earlier: MemoryRecord | None, rules: Rules
+    speaker: Reader,
+    text: str,
+    said: Mapping[str, Any],
+    messages: Sequence[BaseMessage],
+    earlier: MemoryRecord | None,
+    rules: Rules,
 ) -> MemoryRecord:
     now = rules.clock()
     source = Source(source_type="user_implicit", source_id=speaker.session_id or "", at=now, confidence=0.65)
     return MemoryRecord(
         memory_id=f"summary-{speaker.session_id}",
         seq=0 if earlier is None else earlier.seq + 1,
-        content=one_line(clean(text))[:MAX_CONTENT],
+        content=one_line(clean(text)),
         kind="summary",
         user_id=speaker.user_id,
         app_name=speaker.app_name,
@@ -141,5 +264,5 @@ def _record(
         created_at=now if earlier is None else earlier.created_at,
         updated_at=now,
         confirmed_at=now,
-        metadata={"through": messages[-1].id if messages else None},
+        metadata={"through": _covered(messages, earlier), **said},
     )

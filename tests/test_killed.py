@@ -15,7 +15,7 @@ import pytest
 from langchain_core.messages import BaseMessage, HumanMessage
 from queue_processes import OWNERS, finish, liked, pipe, process, talk
 
-from langmem_adapter import Memory, learning
+from langmem_adapter import Memory, turnqueue
 from langmem_adapter.extraction.model import ModelExtractor
 from langmem_adapter.testing import ScriptedChatModel
 
@@ -74,7 +74,7 @@ def test_a_killed_process_loses_no_queued_turn_and_none_is_learnt_twice(tmp_path
 
 def test_a_turn_that_a_dead_worker_had_leased_is_learnt_when_the_lease_ends(tmp_path, monkeypatch):
     """Without another turn of its owner, and without a restart."""
-    monkeypatch.setattr(learning, "LEASE", learning.timedelta(seconds=2))
+    monkeypatch.setattr(turnqueue, "LEASE", turnqueue.timedelta(seconds=2))
     path = tmp_path / "m.db"
     revived = threading.Event()
 
@@ -100,11 +100,11 @@ def test_a_turn_that_a_dead_worker_had_leased_is_learnt_when_the_lease_ends(tmp_
 
 def test_a_turn_that_failed_in_the_background_is_tried_again_after_its_pause(tmp_path, monkeypatch):
     """By itself: nobody need speak again."""
-    monkeypatch.setattr(learning, "PAUSE", learning.timedelta(seconds=0.5))
+    monkeypatch.setattr(turnqueue, "PAUSE", turnqueue.timedelta(seconds=0.5))
     model = ScriptedChatModel(replies=[ValueError("context too long"), liked])
     with Memory(tmp_path / "m.db", extractor=ModelExtractor(model), when="background") as memory:
         memory.add(HumanMessage("I like tea", id="h"), user_id="ada", session_id="s")
-        assert memory.drain(timeout=10)
+        memory.drain(timeout=10)
         patience = time.monotonic() + 30
         while memory.pending(user_id="ada") and time.monotonic() < patience:
             time.sleep(0.05)

@@ -14,7 +14,7 @@ PACKAGE = Path(langmem_adapter.__file__).parent
 
 # From the bottom up. A module may import from lower layers and from its own folder, nothing else.
 LAYERS = [
-    {"errors"},
+    {"errors", "languages"},
     {"text", "redaction"},
     {"records"},
     {"topics", "trust", "embeddings", "namespaces", "toolcalls"},
@@ -22,7 +22,7 @@ LAYERS = [
     {"answers", "arguments", "consent"},
     {"stores"},
     {"extraction", "consolidation", "retrieval", "injection", "checkpoint"},
-    {"guard", "receipts"},
+    {"guard", "receipts", "turnqueue"},
     {"auditing", "exchange", "forgetting", "learning", "migrate", "quarantine", "sessions"},
     {"maintenance"},
     {"memory"},

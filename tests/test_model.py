@@ -10,17 +10,18 @@ from typing import Any
 
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.exceptions import OutputParserException
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langgraph.graph import START, StateGraph
 from support import START as NOW
 from support import Clock, config
 
 from langmem_adapter import Memory
-from langmem_adapter.answers import loads
-from langmem_adapter.errors import ModelFailed
+from langmem_adapter.answers import objects
+from langmem_adapter.errors import InvalidInput, ModelFailed
 from langmem_adapter.extraction.model import Example, ModelExtractor, windows
 from langmem_adapter.langgraph import MemoryState, recall_node, remember_node
-from langmem_adapter.records import Message, Turn
+from langmem_adapter.records import Message, Turn, Usage
 from langmem_adapter.testing import ScriptedChatModel
 
 NOTHING: dict[str, Any] = {"facts": []}
@@ -93,6 +94,78 @@ class TestExtraction:
         memory = make(extractor=ModelExtractor(model, examples=[example]))
         assert memory.add("Hello there.", user_id="u") == []
         assert "Quito" in model.prompts[0][0].text
+
+    def test_nor_under_a_true_excerpt(self, make):
+        example = Example(message="I love tea", facts=({"content": "The user likes tea."},))
+        leaked = {"content": "The user likes tea.", "topic": "preference/likes", "slot": "tea", "value": "like",
+                  "line": "l1", "excerpt": "I like"}  # fmt: skip
+        memory = make(extractor=ModelExtractor(ScriptedChatModel(replies=[facts(leaked)]), examples=[example]))
+        assert memory.add(HumanMessage("I like coffee", id="h"), user_id="u") == []
+        leaked["excerpt"] = "I like tea"
+        [op] = memory.add(HumanMessage("I like tea", id="h2"), user_id="u")
+        assert op.content == "The user likes tea."
+
+    @pytest.mark.parametrize("subject", ["user", "The user", "I", "me", "der Nutzer", "l'utilisateur", "用户", ""])
+    def test_the_user_has_many_names(self, make, subject):
+        _, known = learnt(make, facts(vegan(subject=subject)))
+        assert known == ["The user is vegan."]
+
+    @pytest.mark.parametrize(
+        "bad",
+        [
+            {"until": "9999-12-31T23:59:59-05:00"},
+            {"since": "0001-01-01T00:00:00+01:00"},
+            {"slot": "\ud800"},
+            {"entities": ["\ud800", "vegan", "Bob", "x" * 1_000] + ["vegan"] * 5_000},
+            {"replaces": "\ud800"},
+        ],
+    )
+    def test_a_wild_field_is_no_reason_to_lose_the_fact(self, make, bad):
+        memory, known = learnt(make, facts(vegan(**bad)))
+        assert known == ["The user is vegan."]
+        assert set(memory.get_all(user_id="u")[0].entities) <= {"vegan"}
+
+    @pytest.mark.parametrize("bad", [{"value": "vegan " * 100_000}, {"slot": "vegan " * 100_000}])
+    def test_a_huge_field_costs_its_fact_and_no_other(self, make, bad):
+        memory, known = learnt(make, facts(vegan(**bad), vegan()))
+        assert known == ["The user is vegan."]
+        [turn] = memory.store.search(("memories", "default", "user", "u", "turns"))
+        assert turn.value["dropped"] == {"bad_length": 1}
+
+    def test_what_is_over_is_still_a_fact(self, make):
+        past = vegan(kind="event", until="2026-02-28T00:00:00Z")
+        memory, known = learnt(make, facts(past), clock=Clock())
+        assert known == ["The user is vegan."]
+        [record] = memory.get_all(user_id="u")
+        assert (record.valid_to is not None, record.expires_at) == (True, None)
+
+    def test_the_schema_has_no_defaults_and_wants_its_facts(self, make):
+        schema = str(ModelExtractor(ScriptedChatModel())._asker.schema.model_json_schema())
+        assert "default" not in schema
+        assert "'required': ['facts']" in schema
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            {"max_input_tokens": 0}, {"max_input_tokens": "6"}, {"max_facts": -1}, {"topics": ()},
+            {"examples": [{"message": "x"}]},
+        ],
+    )  # fmt: skip
+    def test_settings_that_cannot_be_used_are_refused(self, wrong):
+        with pytest.raises(InvalidInput):
+            ModelExtractor(ScriptedChatModel(), **wrong)
+
+    @pytest.mark.parametrize("model", [5, ScriptedChatModel().with_retry()], ids=["number", "retrying"])
+    def test_what_is_no_chat_model_is_refused(self, make, model):
+        with pytest.raises(InvalidInput, match="chat model"):
+            make(model=model)
+
+    def test_a_message_without_words_costs_no_call(self, make):
+        model = ScriptedChatModel(replies=[NOTHING])
+        memory = make(extractor=ModelExtractor(model))
+        image = [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}]
+        assert memory.add([HumanMessage(image, id="h"), HumanMessage("  ", id="h2")], user_id="u") == []
+        assert (model.prompts, memory.pending(user_id="u")) == ([], [])
 
     def test_a_tools_text_keeps_a_tools_trust_whatever_the_model_says(self, make):
         found = vegan(line="l2", excerpt="diet: vegan", said="stated")
@@ -192,6 +265,84 @@ class TestFailure:
         assert known == ["The user is vegan."]
         assert memory.usage()["u"].calls == 1
 
+    @pytest.mark.parametrize(
+        "odd",
+        [
+            json.dumps([vegan()]),
+            json.dumps({"Facts": {"facts": [vegan()]}}),
+            '{"thought": "hm"}\n' + json.dumps(facts(vegan())),
+            "I use {} style:\n" + json.dumps(facts(vegan())),
+        ],
+        ids=["list", "wrapped", "thought", "braces"],
+    )
+    def test_another_shape_is_read_as_it_was_meant(self, make, odd):
+        memory, known = learnt(make, odd)
+        assert known == ["The user is vegan."]
+        assert memory.usage()["u"].calls == 1
+
+    @pytest.mark.parametrize(
+        "odd",
+        [{"items": [vegan()]}, {}, '{"error": "overloaded, try later"}', 'Sorry, I cannot. Example: {"a": 1}'],
+        ids=["items", "empty", "error", "refusal"],
+    )
+    def test_no_facts_at_all_are_asked_for_again(self, make, odd):
+        memory, known = learnt(make, odd, facts(vegan()))
+        assert known == ["The user is vegan."]
+        assert memory.usage()["u"].calls == 2
+
+    @pytest.mark.parametrize(
+        "error",
+        [
+            type("ResourceExhausted", (Exception,), {"code": 429})("x"),
+            type("ServerError", (Exception,), {"code": 503})("x"),
+            type("ThrottlingException", (Exception,), {})("x"),
+            type("InternalServerError", (Exception,), {})("x"),
+            type("HTTPError", (Exception,), {"response": type("R", (), {"status_code": 429})()})("x"),
+            type("ClientError", (Exception,), {"response": {"Error": {"Code": "ThrottlingException"}}})("x"),
+            json.JSONDecodeError("x", "y", 0),
+            OutputParserException("not readable"),
+        ],
+        ids=lambda e: type(e).__name__,
+    )
+    def test_what_providers_raise_is_tried_again(self, make, error):
+        _, known = learnt(make, error, facts(vegan()))
+        assert known == ["The user is vegan."]
+
+    def test_what_an_integration_could_not_read_is_shown_to_the_model(self, make):
+        model = ScriptedChatModel(replies=[OutputParserException("facts.0 is odd"), facts(vegan())])
+        make(extractor=ModelExtractor(model)).add(HumanMessage("I'm vegan", id="h"), user_id="u")
+        assert "facts.0 is odd" in model.prompts[1][-1].text
+
+    def test_the_parts_before_one_that_fails_are_counted_too(self, make):
+        model = ScriptedChatModel(replies=[NOTHING, ValueError("no")])
+        memory = make(extractor=ModelExtractor(model, max_input_tokens=100))
+        with pytest.raises(ModelFailed):
+            memory.add(HumanMessage("I'm vegan. " * 60, id="h"), user_id="u")
+        assert memory.usage()["u"].calls == 1
+
+    def test_usage_is_summed_whoever_asks_at_once(self, memory):
+        def spend() -> None:
+            for _ in range(2_000):
+                memory._count("u", "extraction", Usage(calls=1))
+
+        threads = [threading.Thread(target=spend) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert memory.usage()["u"].calls == 8_000
+
+    def test_everybodys_turns_can_be_listed_and_tried_again(self, make):
+        model = ScriptedChatModel(replies=[ValueError("down")])
+        memory = make(extractor=ModelExtractor(model))
+        for user in "uv":
+            with pytest.raises(ModelFailed):
+                memory.add(HumanMessage("I'm vegan", id="h"), user_id=user)
+        assert sorted(t.user_id or "" for t in memory.pending()) == ["u", "v"]
+        model.replies = [self.GOOD]
+        assert len(memory.retry()) == 2
+        assert memory.pending() == []
+
     def test_the_complaint_is_shown_to_the_model(self, make):
         model = ScriptedChatModel(replies=[facts(vegan(topic="nonsense")), self.GOOD])
         make(extractor=ModelExtractor(model)).add(HumanMessage("I'm vegan", id="h"), user_id="u")
@@ -224,10 +375,10 @@ class TestFailure:
         with pytest.raises(ModelFailed):
             memory.add(HumanMessage("broken", id="h1"), user_id="u", session_id="s")
         for attempts in (2, 3, 4, 5):
-            memory.recall([HumanMessage("I'm vegan", id=f"x{attempts}")], user_id="u", session_id="s")
+            memory.remember([HumanMessage("I'm vegan", id=f"x{attempts}")], user_id="u", session_id="s")
             assert memory.pending(user_id="u")[0].attempts == attempts - 1
             clock.forward(hours=2)
-            memory.recall([HumanMessage("I'm vegan", id=f"y{attempts}")], user_id="u", session_id="s")
+            memory.remember([HumanMessage("I'm vegan", id=f"y{attempts}")], user_id="u", session_id="s")
             [broken] = [t for t in memory.pending(user_id="u") if t.turn_id == "s/h1"]
             assert broken.attempts == attempts
         assert broken.status == "failed"
@@ -263,10 +414,10 @@ class TestFailure:
             assert all(len(r.sources) == 1 for r in known)
 
     def test_broken_escapes_are_read_literally(self):
-        assert loads(r'x {"a": "\u00e9 \ud \q"} y') == {"a": "é \\ud \\q"}
+        assert list(objects(r'x {"a": "\u00e9 \ud \q"} y')) == [{"a": "é \\ud \\q"}]
         for nothing in ("", "no json", "{"):
             with pytest.raises(ValueError):
-                loads(nothing)
+                list(objects(nothing))
 
 
 def judged(*verdicts: dict[str, Any]) -> Any:
@@ -327,7 +478,7 @@ class TestJudge:
 
     def test_nor_may_it_retract_below_trust(self, make):
         _, op = self.talk(make, {"verdict": "retract", "known": "coffee"}, source_type="tool_output")
-        assert (op.action, op.reason) == ("NOOP", "retract_below_trust")
+        assert (op.action, op.reason) == ("CONTEST", "below_trust")
 
     def test_an_id_that_was_not_offered_is_refused(self, make):
         memory, op = self.talk(make, {"verdict": "contradict", "id": "m_somebody_elses"})
@@ -359,6 +510,37 @@ class TestJudge:
         [op] = memory.add("Oslo", user_id="u", session_id="s2")
         assert op.action == "UPDATE"
         assert [r.content for r in memory.get_all(user_id="u")] == ["The user lives in Oslo."]
+
+    def test_nor_is_a_fact_its_denial(self, make):
+        memory = make(model=ScriptedChatModel(replies=[judged({"verdict": "duplicate", "known": "fish"})]))
+        memory.add("eats fish with family", user_id="u", session_id="s1")
+        [op] = memory.add("eats no fish with family", user_id="u", session_id="s2")
+        assert op.action == "CREATE"
+
+    def test_a_new_fact_that_ends_another_is_kept(self, make):
+        memory, op = self.talk(make, {"verdict": "retract", "known": "coffee"})
+        assert (op.action, op.reason) == ("UPDATE", "judged_contradiction")
+        assert [r.content for r in memory.get_all(user_id="u")] == ["The user said: great is coffee to drink"]
+
+    def test_each_fact_is_offered_its_own_neighbours(self, make):
+        def answer(messages: list[BaseMessage]) -> Any:
+            lines = [json.loads(line) for line in messages[1].text.splitlines()]
+            if "fact" in lines[0]:
+                offered.append({line["new"]: [k["text"] for k in line["known"]] for line in lines})
+                return {"verdicts": []}
+            return facts(*({"content": said, "topic": "general", "line": "l1", "excerpt": said, "value": said}
+                           for said in lines[0]["text"].split(";")))  # fmt: skip
+
+        offered: list[dict[str, list[str]]] = []
+        memory = make(model=ScriptedChatModel(replies=[answer]))
+        memory.add("coffee is great;bicycles move fast", user_id="u", session_id="s1")
+        memory.add("great is coffee to drink;fast bicycles move me", user_id="u", session_id="s2")
+        assert offered == [
+            {
+                "great is coffee to drink": ["coffee is great"],
+                "fast bicycles move me": ["bicycles move fast"],
+            }
+        ]
 
     def test_numbers_that_differ_are_no_duplicate(self, make):
         memory = make(model=ScriptedChatModel(replies=[judged({"verdict": "duplicate", "known": "bullets"})]))

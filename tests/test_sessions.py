@@ -1,13 +1,20 @@
 """Session summaries: made at the end or after a silence, seen only in their session, gone with it."""
 
+import threading
+from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
+import pytest
 from langchain.agents import create_agent
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from support import Clock, Model, config
 
+from langmem_adapter.errors import ModelFailed
+from langmem_adapter.langgraph import ids_of, summary_step
 from langmem_adapter.middleware import MemoryMiddleware
+from langmem_adapter.ports import run
 from langmem_adapter.testing import ScriptedChatModel
 
 THREAD = [HumanMessage("I'm a vegetarian.", id="h1"), AIMessage("Noted.", id="a1"),
@@ -19,7 +26,7 @@ def test_offline_it_tells_what_was_taught_and_said_last(memory):
     summary = memory.end_session(THREAD, user_id="u", session_id="t")
     assert summary.content == (
         'Learnt in this session: The user follows a vegetarian diet. The user last said: "I\'m a vegetarian." / '
-        '"Book Lima for May."'
+        '"Book Lima for May." The assistant last said: "Done."'
     )
     assert (summary.kind, summary.metadata["through"]) == ("summary", "a2")
     assert memory.get_summary(user_id="u", session_id="t") == summary
@@ -89,3 +96,152 @@ async def test_async_too(make):
     clock.forward(hours=2)
     await agent.ainvoke({"messages": [HumanMessage("Go on.")]}, config())
     assert "zebra" in model.system
+
+
+@pytest.fixture
+def no_waiting(monkeypatch):
+    monkeypatch.setattr("langmem_adapter.answers.WAIT_SECONDS", 0.001)
+
+
+ZEBRA = [HumanMessage("My zebra is called Zoltan.", id="z1"), AIMessage("Zoltan! Nice.", id="z2")]
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["heard", "never heard"])
+@pytest.mark.parametrize("erasure", ["all", "session", "message"])
+def test_what_is_erased_while_it_is_written_is_not_in_it(make, erasure, known):
+    started, go = threading.Event(), threading.Event()
+
+    def answer(messages: Sequence[BaseMessage]) -> Any:
+        if "Summarise" not in messages[0].text:
+            return {"facts": []}
+        started.set()
+        assert go.wait(30)
+        return "They spoke of Zoltan." if "Zoltan" in messages[1].text else "They spoke of Lima."
+
+    memory = make(model=ScriptedChatModel(replies=[answer]))
+    if known:
+        memory.add([*ZEBRA, *THREAD[2:]], user_id="u", session_id="t")
+    memory.add("Something else", user_id="u", session_id="other")
+    thread = threading.Thread(target=memory.end_session, args=([*ZEBRA, *THREAD[2:]],),
+                              kwargs={"user_id": "u", "session_id": "t"})  # fmt: skip
+    thread.start()
+    assert started.wait(10)
+    erasures = {
+        "all": lambda: memory.delete_all(user_id="u"),
+        "session": lambda: memory.forget_source("t" if known else "other", user_id="u"),
+        "message": lambda: memory.forget_source("z1" if known else "other", user_id="u"),
+    }
+    erasures[erasure]()
+    go.set()
+    thread.join()
+    summary = memory.get_summary(user_id="u", session_id="t")
+    assert "Zoltan" not in str(summary)
+    assert (summary is not None) == (erasure == "message" and known)
+
+
+def test_what_was_forgotten_before_is_not_in_it_though_the_transcript_has_it(memory):
+    memory.add([*ZEBRA, *THREAD[2:]], user_id="u", session_id="t")
+    memory.forget_source("z1", user_id="u")
+    summary = memory.end_session([*ZEBRA, *THREAD[2:]], user_id="u", session_id="t")
+    assert "Zoltan" not in str(summary)
+    assert "Book Lima" in summary.content
+
+
+def test_forgetting_a_message_takes_the_summary_of_its_session(memory):
+    memory.add(ZEBRA, user_id="u", session_id="t")
+    memory.end_session(ZEBRA, user_id="u", session_id="t")
+    memory.forget_source("z1", user_id="u")
+    assert memory.get_summary(user_id="u", session_id="t") is None
+
+
+def test_messages_come_as_add_takes_them(memory):
+    for n, given in enumerate(("My zebra is striped.", HumanMessage("My zebra is striped."),
+                               [{"role": "user", "content": "My zebra is striped."}],
+                               [("user", "My zebra is striped.")])):  # fmt: skip
+        assert "zebra" in memory.end_session(given, user_id="u", session_id=f"t{n}").content
+
+
+def test_the_model_is_asked_again_and_its_cost_is_told(make, no_waiting):
+    model = ScriptedChatModel(replies=[TimeoutError("slow"), "", "x" * 5_000, "A trip to Lima."])
+    told = []
+    memory = make(model=model, on_event=lambda name, data: told.append(name))
+    with pytest.raises(ModelFailed):
+        memory.end_session(THREAD, user_id="u", session_id="t")
+    assert memory.get_summary(user_id="u", session_id="t") is None
+    assert memory.end_session(THREAD, user_id="u", session_id="t").content == "A trip to Lima."
+    assert memory.usage()["u"].calls == 3
+    assert told.count("model_call") == 2
+
+
+def test_a_long_session_is_summarised_in_parts(make):
+    model = ScriptedChatModel(replies=["One.", "Two.", "Three.", "Four."])
+    memory = make(model=model)
+    said = [HumanMessage(f"{'word ' * 3_000}{n}", id=f"h{n}") for n in range(4)]
+    memory.end_session(said, user_id="u", session_id="t")
+    assert len(model.prompts) > 1
+    assert all(len(prompt[1].text) < 26_000 for prompt in model.prompts)
+    assert "Summary so far: One." in model.prompts[1][1].text
+
+
+def test_without_messages_it_still_stands_in_for_what_it_covered(memory):
+    memory.end_session(THREAD, user_id="u", session_id="t")
+    assert memory.end_session(user_id="u", session_id="t").metadata["through"] == "a2"
+
+
+def test_offline_it_keeps_what_it_quoted_before(memory):
+    memory.end_session(ZEBRA, user_id="u", session_id="t")
+    summary = memory.end_session([*ZEBRA, *THREAD[2:]], user_id="u", session_id="t")
+    assert "Zoltan" in summary.content
+    assert "Book Lima" in summary.content
+
+
+def test_a_tools_answer_is_not_parted_from_its_call(memory):
+    call = AIMessage("", tool_calls=[{"name": "book", "args": {}, "id": "c1"}], id="a3")
+    open_ = [*ZEBRA, HumanMessage("Book it.", id="h3"), call]
+    assert memory.end_session(open_, user_id="u", session_id="t").metadata["through"] == "h3"
+    thread = [*open_, ToolMessage("booked", tool_call_id="c1", id="m1"), HumanMessage("Thanks", id="h4")]
+    left, _ = run(summary_step(memory, memory.io, thread, ids_of(config())))
+    assert left == thread  # the session of this config has no summary
+    left, block = run(summary_step(memory, memory.io, thread, ids_of(config(thread_id="t"))))
+    assert [m.id for m in left] == ["a3", "m1", "h4"]
+    assert "Zoltan" in block.text
+
+
+def test_the_message_is_queued_before_a_model_is_asked_for_the_summary(make):
+    clock = Clock()
+    memory, model = make(clock=clock), Model()
+    writer = ScriptedChatModel(replies=[lambda messages: waiting.append(memory.pending(user_id="u")) or "Short."])
+    waiting: list[list[Any]] = []
+    from langmem_adapter.sessions import writer as author
+
+    memory._author = author(writer)
+    middleware = MemoryMiddleware(memory, session_summary=True)
+    agent = create_agent(model, [], middleware=[middleware], checkpointer=InMemorySaver())
+    agent.invoke({"messages": [HumanMessage("My zebra is called Zoltan.")]}, config())
+    clock.forward(hours=2)
+    agent.invoke({"messages": [HumanMessage("Go on.")]}, config())
+    assert [[t.messages[0].text for t in found] for found in waiting] == [["Go on."]]
+
+
+def test_in_the_background_no_model_holds_up_the_turn_for_a_summary(make):
+    clock = Clock()
+    go = threading.Event()
+
+    def answer(messages: Sequence[BaseMessage]) -> Any:
+        if "Summarise" not in messages[0].text:
+            return {"facts": []}
+        assert go.wait(30)
+        return "A zebra."
+
+    memory, model = make(clock=clock, model=ScriptedChatModel(replies=[answer]), when="background"), Model()
+    agent = create_agent(model, [], middleware=[MemoryMiddleware(memory, session_summary=True)],
+                         checkpointer=InMemorySaver())  # fmt: skip
+    agent.invoke({"messages": [HumanMessage("My zebra is called Zoltan.")]}, config())
+    memory.drain(10)
+    clock.forward(hours=2)
+    agent.invoke({"messages": [HumanMessage("Go on.")]}, config())
+    assert memory.get_summary(user_id="u", session_id="t1") is None
+    go.set()
+    assert memory.drain(10)
+    agent.invoke({"messages": [HumanMessage("And now?")]}, config())
+    assert "A zebra." in model.system

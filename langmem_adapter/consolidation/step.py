@@ -5,7 +5,7 @@ all, and a turn that is delivered twice is applied once.
 """
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -100,16 +100,21 @@ async def _once(io: IO, turn: Turn, rules: Rules, asked: _Asked) -> list[Operati
         return []
     allowed = tuple(c for c in turn.candidates if rules.topics.consents(c.topic) and not settings.forbids(c))
     turn = turn.change(candidates=allowed)
-    if stored is not None and _learnt(Turn.model_validate(stored.value), turn):
-        return []
-    if stored is None and turn.seq:  # it was queued, and erased while it was extracted: nothing may come back
+    if turn.outlived_by(None if stored is None else Turn.model_validate(stored.value)):
         return []
     taught = [MemoryRecord.model_validate(item.value) for item in results[: len(turn.taught)] if item]
     known = neighbours.records(results[len(turn.taught) :]) | {r.memory_id: r for r in taught}
     known |= await neighbours.linked(io, facts, taught)
-    shown = frozenset([*(f"{r.memory_id}{r.content}" for r in known.values()), *(c.content for c in turn.candidates)])
+    believable = [c for c in turn.candidates if not c.held]  # what is held back is shown to no model
+    found = iter(neighbours.near(results[len(turn.taught) :], believable, rules.topics))
+    near: list[list[MemoryRecord]] = [[] if c.held else next(found) for c in turn.candidates]
+    shown = frozenset(
+        f"{n}{r.memory_id}{r.content}{c.content}"
+        for n, (c, records) in enumerate(zip(turn.candidates, near, strict=True))
+        for r in records
+    )
     if shown not in asked:
-        asked[shown] = await _judgements(io, turn, known, rules)
+        asked[shown] = await _judgements(io, turn, near, rules)
     judged, failed = asked[shown]
     note = "judge_failed" if failed else None
     numbers = counter(versions[turns], known.values())
@@ -162,28 +167,19 @@ def consolidated(
 
 
 async def _judgements(
-    io: IO, turn: Turn, known: Mapping[str, MemoryRecord], rules: Rules
+    io: IO, turn: Turn, near: Sequence[Sequence[MemoryRecord]], rules: Rules
 ) -> tuple[Mapping[int, Judgement], bool]:
     """What the judge proposes by number of the candidate, and whether it failed (then the offline rules decide)."""
     if rules.judge is None:
         return {}, False
-    believed = [r for r in known.values() if r.status in ("active", "contested")]
-    # What is held back is shown to no model: a case without records is not asked about.
-    cases = [(c, [r for r in believed if r.subject == c.subject and not c.held]) for c in turn.candidates]
     try:
-        judged, usage = await rules.judge.judge(io, cases)
+        judged, usage = await rules.judge.judge(io, list(zip(turn.candidates, near, strict=True)))
     except ModelFailed as error:
         if isinstance(error.usage, Usage):
             rules.on_usage(turn, "judge_failed", error.usage)
         return {}, True
     rules.on_usage(turn, "judge", usage)
     return judged, False
-
-
-def _learnt(stored: Turn, turn: Turn) -> bool:
-    if stored.digest == "":  # erased while it was extracted
-        return True
-    return stored.status == "done" and stored.digest == turn.digest and stored.heard >= len(turn.messages)
 
 
 def _take_back(turn: Turn, known: dict[str, MemoryRecord], change: Change) -> dict[str, MemoryRecord]:
@@ -214,6 +210,7 @@ def _done(turn: Turn, operations: list[Operation], judged: Mapping[int, Judgemen
         taught=(),
         error=None,
         leased_until=None,
+        leased_to=None,
     )
     return rules.keeps(kept)
 
