@@ -691,16 +691,19 @@ class TestInGraphs:
             assert len(await memory.aget_all(user_id=f"u{i}")) == 1
 
     async def test_a_cancelled_turn_leaves_no_half_state(self, make):
-        memory = make(extractor=ModelExtractor(ScriptedChatModel(replies=[facts(vegan())], delay=0.2)))
+        model = ScriptedChatModel(replies=[facts(vegan())], delay=5.0)
+        memory = make(extractor=ModelExtractor(model))
         task = asyncio.create_task(
             self.app(memory).ainvoke({"messages": [HumanMessage("I'm vegan", id="h")]}, config())
         )
-        await asyncio.sleep(0.1)
+        while not any(t.leased_to for t in await memory.apending(user_id="u")):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         assert await memory.aget_all(user_id="u", status="all") == []
         [turn] = await memory.apending(user_id="u")
-        assert turn.error is None
+        assert (turn.error, turn.leased_to) == (None, None)
+        model.delay = 0.0
         await memory.aretry(user_id="u")
         assert len(await memory.aget_all(user_id="u")) == 1
