@@ -15,6 +15,7 @@ from langmem_adapter.consent import settings_in, settings_op
 from langmem_adapter.consolidation.step import reader_of, spaces, turn_put
 from langmem_adapter.errors import ModelFailed
 from langmem_adapter.extraction.turns import news, said_again
+from langmem_adapter.extraction.unsaid import unsaid
 from langmem_adapter.namespaces import Reader
 from langmem_adapter.ports import IO, retried
 from langmem_adapter.records import Turn
@@ -38,6 +39,7 @@ async def hear(io: IO, spoken: Iterable[Turn], *, known: bool = False, claimed: 
     heard = []
     for turn in spoken:
         named = await distinguished(io, turn, await stored_turn(io, turn)) if turn.anonymous else turn
+        named = _without_unsaid(named)
         heard.append(await retried(io, functools.partial(_hear, io, named, known, claimed)))
     return heard
 
@@ -103,6 +105,12 @@ def _waits(turn: Turn, now: datetime) -> bool:
     # Further off than any lease or pause reaches: the clock was set back.
     longest = max(LEASE, PAUSE * 2**ATTEMPTS)
     return turn.leased_until is not None and now < turn.leased_until <= now + longest
+
+
+def _without_unsaid(turn: Turn) -> Turn:
+    # What is not to be remembered is not even kept until it is found to be so.
+    left = tuple(m.change(text="") if m.role == "human" and unsaid(m.text) else m for m in turn.messages)
+    return turn if left == turn.messages else turn.change(messages=left)
 
 
 def _claimed(turn: Turn, now: datetime) -> Turn:

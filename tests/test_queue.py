@@ -403,6 +403,17 @@ def test_closing_does_not_wait_for_the_whole_queue(tmp_path):
         assert all(t.leased_to is None for t in again.pending(user_id="u"))
 
 
+def test_what_is_not_to_be_remembered_is_neither_kept_nor_shown_to_a_model(make):
+    model = ScriptedChatModel(replies=[liked])
+    memory = make(extractor=ModelExtractor(model))
+    message = HumanMessage("Don't remember this: I live in Rome.", id="h")
+    memory.recall([message], user_id="u", session_id="s")
+    assert "Rome" not in str(memory.store.search(("memories",)))
+    memory.remember([message], user_id="u", session_id="s", heard=True)
+    assert (model.prompts, memory.pending(user_id="u")) == ([], [])
+    assert "Rome" not in str(memory.store.search(("memories",)))
+
+
 def test_a_clock_set_back_holds_up_nothing(make):
     clock = Clock()
     model = ScriptedChatModel(replies=[ValueError("x")])
