@@ -602,6 +602,8 @@ class TestTime:
         assert told == [("CREATE", "new", old), ("CREATE", "new", new), ("MERGE", "near_identical", new)]
 
 
+# Not on Chroma, where each of the many erasures rebuilds a folder: a minute.
+@pytest.mark.parametrize("make", ["sqlite", "in_memory", "postgres"], indirect=True)
 def test_a_year(make):
     """Three users talk every day and upkeep runs once a week: afterwards everything is as it should be."""
     clock = Clock()

@@ -611,7 +611,7 @@ async def test_async_twins_do_the_same(make):
     [hit] = await memory.asearch("fish", user_id="u")
     assert (await memory.aget(hit.record.memory_id, user_id="u")) == hit.record
     assert [r.content for r in (await memory.awhy(hit.record.memory_id, user_id="u")).replaced] == [VEGETARIAN]
-    assert [h.action for h in await memory.ahistory(hit.record.memory_id, user_id="u")] == ["UPDATE"]
+    assert [h.action for h in await memory.ahistory(hit.record.memory_id, user_id="u")] == ["CREATE", "UPDATE"]
     op = await memory.aupdate(hit.record.memory_id, user_id="u", content="The user eats cod.")
     assert op.memory_id is not None
     assert await memory.adelete(op.memory_id, user_id="u") == 1
