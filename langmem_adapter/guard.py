@@ -200,11 +200,11 @@ class Guard:
 
     def _attempts(self, turn: Turn) -> Iterator[Candidate]:
         for message in turn.messages:
-            if message.role not in ("human", "tool") or (message.role == "human" and unsaid(message.text)):
+            if message.role not in ("human", "tool") or (message.role == "human" and unsaid(message.text[:MAX_READ])):
                 continue
             origin: Origin = "tool" if message.role == "tool" else "human"
             seen: list[str] = []
-            for said, read in _said(message, origin):
+            for read, said in {read: said for said, read in _said(message, origin)}.items():
                 reasons = self.reasons(read, origin)
                 content = one_line(said)[:MAX_CONTENT]
                 if reasons and content and not has_mark(content) and content not in seen:

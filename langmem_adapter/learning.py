@@ -8,6 +8,7 @@ erased meanwhile stays erased.
 import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from langmem_adapter.consent import settings_of
@@ -40,6 +41,10 @@ class Learner:
         """What the extractor finds in a turn, as far as it may go on."""
         proposed = await io.ask(self.extract, turn)
         self.spend(turn, "extraction", proposed.usage)
+        # Asked, not called: many rules read a long message for a while, and an event loop must not wait for them.
+        return await io.ask(Ask(partial(self._accepted, turn)), proposed)
+
+    def _accepted(self, turn: Turn, proposed: Extraction) -> Extraction:
         return self.guard.screen(turn, accept(turn, proposed, self.rules.topics, self.rules.policy))
 
 

@@ -123,7 +123,7 @@ DEFAULT_SECRETS: tuple[Secret, ...] = (
         r"(?<![a-z])(?:pass\s?words?|passwd|pwd|pass\s?codes?|passphrase|passwort|kennwort|mot\s+de\s+passe"
         rf"|contrase(?:ñ|n)a|wachtwoord){_OF}{_IS}{_VALUE}",
         _no_word,
-        ("passw", "pwd", "pass word", "pass code", "passcode", "passphrase", "kennwort", "passe", "contrase", "wachtw"),
+        ("pass", "pwd", "kennwort", "contrase", "wachtw"),
     ),
     Secret(
         "token",
