@@ -266,9 +266,7 @@ class Memory:
             self._worker = Worker(self._work, name="langmem_adapter")
             self._worker.ask(None)  # what an earlier process left
         self._people = dict(people or {})
-        self._threads: Ask[str, None] | None = (
-            None if checkpointer is None else Ask(checkpointer.delete_thread, checkpointer.adelete_thread)
-        )
+        self._threads = None if checkpointer is None else receipts.deletes_threads(checkpointer)
         self._checkpoints: Ask[None, Any] | None = None
         keeper: Any = checkpointer
         if hasattr(keeper, "maintain"):  # a SqliteCheckpointer

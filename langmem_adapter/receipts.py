@@ -3,9 +3,12 @@
 What a crash interrupts in between is in the owner's `receipts` namespace, pending, and `complete` goes on with it.
 """
 
+import asyncio
 import secrets
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import ListNamespacesOp, MatchCondition, PutOp, SearchOp
 
 from langmem_adapter.namespaces import Namespace, Reader
@@ -20,6 +23,18 @@ BEYOND = (
     Place(name="work in flight", state="done", note="checked again at its commit: it brings nothing back"),
     Place(name="logs, traces, exports, backups", state="out_of_reach", note="yours: delete them too"),
 )
+
+
+def deletes_threads(checkpointer: BaseCheckpointSaver[Any]) -> Threads:
+    """The deletion of a checkpointer's threads, also by one that can do it only one way, sync or async."""
+
+    async def native(thread_id: str) -> None:
+        try:
+            await checkpointer.adelete_thread(thread_id)
+        except NotImplementedError:  # SqliteSaver and PostgresSaver have no async methods
+            await asyncio.to_thread(checkpointer.delete_thread, thread_id)
+
+    return Ask(checkpointer.delete_thread, native)
 
 
 def new_receipt_id() -> str:

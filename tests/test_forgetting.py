@@ -223,6 +223,22 @@ class TestReceipt:
             assert {r.state for r in memory.receipts(user_id="u")} == {"done"}
             assert set(asked) == {"veg"}
 
+    async def test_a_checkpointer_without_async_methods_is_reached_too(self, tmp_path: Path):
+        from langgraph.checkpoint.sqlite import SqliteSaver
+        from langgraph.graph import START, MessagesState, StateGraph
+
+        builder = StateGraph(MessagesState)
+        builder.add_node("answer", lambda state: {"messages": [AIMessage("ok")]})
+        builder.add_edge(START, "answer")
+        config: Any = {"configurable": {"thread_id": "veg"}}
+        with SqliteSaver.from_conn_string(str(tmp_path / "threads.db")) as saver:
+            builder.compile(checkpointer=saver).invoke({"messages": [HumanMessage("veg")]}, config)
+            with Memory(tmp_path / "m.db", extractor=Scripted(DIET), checkpointer=saver) as memory:
+                await memory.aadd(HumanMessage("veg", id="h"), user_id="u", session_id="veg")
+                receipt = await memory.aforget_source("veg", user_id="u")
+            assert {p.name: p.state for p in receipt.places}["checkpoints"] == "done"
+            assert saver.get_tuple(config) is None
+
     def test_it_names_every_place_and_no_text(self, tmp_path: Path):
         with Memory(tmp_path / "m.db", extractor=Scripted(DIET)) as memory:
             say(memory, "veg")

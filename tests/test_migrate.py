@@ -183,3 +183,18 @@ def test_what_a_target_does_not_take_is_named(opened):
     source.put(("a", "b"), "k", {"text": "a\0b"})
     with pytest.raises(StoreError, match=r"'a', 'b'.*NUL"):
         migrate(source, target)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "chroma", "postgres"])
+def test_what_is_learnt_after_a_move_comes_after_what_was_moved(opened, kind):
+    source, target = opened("sqlite", "source"), opened(kind, "target")
+    for i in range(12):  # versions of the source run ahead of its items
+        op = source.add_fact(f"The user likes dish {i}.", user_id="u", source_id=f"s{i}")
+        if i % 2:
+            source.delete(op.memory_id, user_id="u")
+    migrate(source.store, target.store)
+    new = target.add_fact("The user is tall.", user_id="u", source_id="later")
+    assert target.get_all(user_id="u")[-1].memory_id == new.memory_id
+    turns = [i.value for i in target.store.search(("memories", "default", "user", "u", "turns"), limit=100)]
+    assert max(turns, key=lambda t: t["applied"])["source_id"] == "later"
+    assert not [t for t in turns if "turn_id" not in t]
