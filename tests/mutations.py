@@ -1,0 +1,129 @@
+"""Takes one safeguard after the other out of a copy of the package, and shows which test notices.
+
+    python tests/mutations.py
+
+Prints a table; fails if a test does not fail without its safeguard, or does not pass with it.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parent.parent
+
+
+class Mutation(NamedTuple):
+    """What is taken out: each text, which stands once in the file, becomes another; and the test that must fail."""
+
+    safeguard: str
+    file: str
+    changes: tuple[tuple[str, str], ...]
+    test: str
+
+
+MUTATIONS = (
+    Mutation(
+        "the transaction around a commit",
+        "stores/connections.py",
+        (
+            ('conn.execute("BEGIN IMMEDIATE")', "pass"),
+            ('conn.execute("COMMIT")', 'conn.in_transaction and conn.execute("COMMIT")'),
+        ),
+        "tests/faults/test_kill.py::test_a_process_that_dies_at_any_statement_has_made_the_whole_change_or_none_of_it",
+    ),
+    Mutation(
+        "the version check of a commit",
+        "stores/writing.py",
+        (("        if found != version:\n", "        if False:\n"),),
+        "tests/faults/test_writers.py::test_eight_processes_leave_one_row_a_fact_and_one_active_value",
+    ),
+    Mutation(
+        "the escape of ids in namespaces",
+        "namespaces.py",
+        (('return "".join(chr(b) if', 'return value.lower() if value else "".join(chr(b) if'),),
+        "tests/test_isolation.py::test_ids_that_nearly_collide_never_meet[sqlite]",
+    ),
+    Mutation(
+        "that lineage does not count in the trust gate",
+        "trust.py",
+        (
+            (
+                'support = {s.source_type for s in record.sources if s.role == "support"}',
+                "support = {s.source_type for s in record.sources}",
+            ),
+        ),
+        "tests/test_trust.py",
+    ),
+    Mutation(
+        "that a fact must rest on the words it cites",
+        "extraction/grounding.py",
+        (("    if not candidate.excerpt.strip():\n", "    return None\n    if not candidate.excerpt.strip():\n"),),
+        "tests/extraction/test_grounding.py",
+    ),
+    Mutation(
+        "that a turn erased while it was extracted stays erased",
+        "consolidation/step.py",
+        (("    if stored is None and turn.seq:", "    if False:"),),
+        "tests/test_model.py",
+    ),
+    Mutation(
+        "that the file is rebuilt where erased bytes are left",
+        "stores/erasure.py",
+        (('conn.execute("VACUUM")', "pass"),),
+        "tests/stores/test_sqlite_erasure.py::test_copies_left_in_page_gaps_are_found_and_removed",
+    ),
+)
+
+
+def mutate(mutation: Mutation, package: Path) -> None:
+    """Take the safeguard out of this copy of the package; LookupError if it is not there as written."""
+    file = package / mutation.file
+    text = file.read_text()
+    for old, new in mutation.changes:
+        if text.count(old) != 1:
+            raise LookupError(f"{mutation.file} has {text.count(old)} times: {old.strip()!r}")
+        text = text.replace(old, new)
+    file.write_text(text)
+
+
+def passes(folder: Path, test: str) -> bool:
+    """Whether the test passes on the package in this folder; RuntimeError if it could not be run."""
+    command = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", test]
+    env = os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True)
+    if done.returncode not in (0, 1):
+        raise RuntimeError(f"{test} could not be run:\n{done.stdout}{done.stderr}")
+    return done.returncode == 0
+
+
+def copy(folder: Path) -> Path:
+    """The package and its tests, in this folder; where the package is."""
+    for part in ("langmem_adapter", "tests"):
+        shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    return folder / "langmem_adapter"
+
+
+def main() -> int:
+    """How many safeguards nobody would miss."""
+    missed = 0
+    print(f"{'without':<60}{'with it':<10}{'without':<10}test")
+    for mutation in MUTATIONS:
+        with tempfile.TemporaryDirectory() as name:
+            package = copy(Path(name))
+            before = passes(Path(name), mutation.test)
+            mutate(mutation, package)
+            after = passes(Path(name), mutation.test)
+        missed += not before or after
+        told = ["passes" if found else "fails" for found in (before, after)]
+        print(f"{mutation.safeguard:<60}{told[0]:<10}{told[1]:<10}{mutation.test}", flush=True)
+    print(f"{len(MUTATIONS) - missed} of {len(MUTATIONS)} safeguards are missed by a test when they are gone")
+    return missed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
