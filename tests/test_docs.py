@@ -79,3 +79,11 @@ def test_links_lead_somewhere():
     for document in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
         for link in re.findall(r"\]\((?!http)([^)#]+)", document.read_text()):
             assert (document.parent / link).exists(), f"{document.name}: {link}"
+
+
+def test_promises_are_held_by_tests_that_exist():
+    table = (ROOT / "docs" / "guarantees.md").read_text().split("| promise | test |")[1].split("\n\n")[0]
+    for row in table.strip().splitlines()[1:]:
+        named = re.findall(r"`(tests/[\w/.]+)`", row)
+        assert named, row
+        assert all((ROOT / path).exists() for path in named), row

@@ -1,0 +1,93 @@
+"""The event loop stays free for an owner of very much; a cancelled turn leaves nothing half done and no lock."""
+
+import asyncio
+import contextlib
+import itertools
+import random
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from faults.concierge import Concierge
+from invariants import whole
+from langgraph.store.base import PutOp
+from support import SOAK, record
+from test_event_loop import free
+
+from langmem_adapter.namespaces import namespace
+
+RECORDS = 10_000 if SOAK else 2_000
+LONGEST = 10_000_000 if SOAK else 500_000
+"""Characters of a message."""
+TURNS = 500 if SOAK else 25
+
+
+@pytest.mark.parametrize(
+    "length",
+    [2_000, pytest.param(LONGEST, marks=pytest.mark.xfail(reason="the guard reads a long message on the loop"))],
+)
+async def test_a_long_message_to_an_owner_of_many_records_leaves_no_gap(
+    length: int, tmp_path: Path, tried: Callable[[str], None]
+) -> None:
+    text = "I'm vegan. " + "The quick Brown fox saw 12 things in Lisbon. " * (length // 45)
+    numbers = itertools.count()
+    with Concierge(tmp_path / "m.db") as concierge:
+        facts = namespace("facts", app_name="default", user_id="u")
+        one = record(topic="general", value="", user_id="u")
+        puts = [
+            PutOp(
+                facts,
+                f"m_{n}",
+                one.change(memory_id=f"m_{n}", seq=n, content=f"The user owns object {n}.").model_dump(mode="json"),
+                index=["content"],
+            )
+            for n in range(RECORDS)
+        ]
+        for start in range(0, RECORDS, 1_000):
+            await asyncio.to_thread(concierge.memory.store.batch, puts[start : start + 1_000])
+        await concierge.asay("Hello.", id="warm")
+
+        async def work() -> None:
+            for n in itertools.islice(numbers, 10 if length < LONGEST else 1):
+                assert "object" in await concierge.asay(f"Which object number {n} do I own? {text}", id=f"h{n}")
+
+        beat = await free(work)
+        assert "recall_failed" not in concierge.told()
+        tried(f"{RECORDS} records, {length} characters, a gap of {max(beat.cpu, 0) * 1e3:.0f} ms computing")
+
+
+async def test_a_cancelled_turn_leaves_no_open_transaction_and_is_whole_or_not_there(
+    tmp_path: Path, tried: Callable[[str], None]
+) -> None:
+    rng = random.Random(4)
+    path = tmp_path / "m.db"
+    outcomes = {"answered": 0, "cancelled": 0}
+    with Concierge(path) as concierge:
+        memory = concierge.memory
+        await concierge.asay("Hello.", id="warm")
+        for n in range(TURNS):
+            turn: Any = asyncio.create_task(concierge.asay(f"I live in City{n}. I like dish{n}.", id=f"h{n}"))
+            await asyncio.sleep(rng.random() * 0.06)
+            turn.cancel()
+            try:
+                await turn
+                outcomes["answered"] += 1
+            except asyncio.CancelledError:
+                outcomes["cancelled"] += 1
+            with contextlib.closing(sqlite3.connect(path, timeout=10, isolation_level=None)) as other:
+                other.execute("BEGIN IMMEDIATE")  # nobody holds the lock
+                other.execute("ROLLBACK")
+            whole(memory)
+        memory.retry(user_id="u")
+        records = whole(memory)
+        assert memory.pending(user_id="u") == []
+        # Whatever was heard is learnt, both facts of a turn or none, and once.
+        taught = [r.content for r in records]
+        assert len(set(taught)) == len(taught)
+        cities = {t.removeprefix("The user lives in City") for t in taught if "City" in t}
+        assert cities == {t.removeprefix("The user likes dish") for t in taught if "dish" in t}
+        assert concierge.told().count("remember_failed") == 0
+    assert outcomes["cancelled"]
+    tried(f"{TURNS} turns, {outcomes}, {len(cities)} of them heard")
