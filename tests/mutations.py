@@ -67,7 +67,7 @@ MUTATIONS = (
     Mutation(
         "that a turn erased while it was extracted stays erased",
         "consolidation/step.py",
-        (("    if stored is None and turn.seq:", "    if False:"),),
+        (("    if turn.outlived_by(", "    if False and turn.outlived_by("),),
         "tests/test_model.py::TestBackground::test_an_erasure_beats_an_extraction_in_flight[sqlite]",
     ),
     Mutation(
