@@ -3,6 +3,7 @@
 Then the message teaches nothing, whatever an extractor finds in it.
 """
 
+import itertools
 import re
 
 _START = r"(?:^|[.!?;:,\n—–-]\s*|\b(?:please|but|and|so|bitte|aber|und|por favor|per favore|alsjeblieft)\s+)"
@@ -39,7 +40,18 @@ _PATTERNS = [
 ]
 _UNSAID = re.compile("|".join(f"(?:{p})" for p in _PATTERNS), re.IGNORECASE)
 
+# Every pattern has one of these words, and says the rest near it: a long text is not searched for all of them.
+_WORD = re.compile(
+    r"remember|store|save|record|memor|m[ée]mor|learn|down|forget|merk|speicher|notier|behalt|vergiss|"
+    r"reti?en|enregistre|note|garde|oublie|recuerd|guard|anot|olvida|ricord|salv|dimentica|lembr|esque|onthoud|"
+    r"bewaar|sla",
+    re.IGNORECASE,
+)
+_NEAR = 60
+_MOST = 500
+
 
 def unsaid(text: str) -> bool:
     """Whether the text asks that it be not remembered."""
-    return _UNSAID.search(text) is not None
+    words = itertools.islice(_WORD.finditer(text), _MOST)
+    return any(_UNSAID.search(text, max(0, m.start() - _NEAR), m.end() + _NEAR) for m in words)

@@ -65,3 +65,4 @@ def test_nothing_is_learnt_from_it_whatever_the_extractor_finds(tmp_path):
 
 def test_it_is_linear():
     assert not unsaid("please, " * 50_000 + "-" * 50_000 + " " * 50_000)
+    assert not unsaid("please save, but " * 50_000)
