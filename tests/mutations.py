@@ -61,7 +61,7 @@ MUTATIONS = (
     Mutation(
         "that a fact must rest on the words it cites",
         "extraction/grounding.py",
-        (("    if not candidate.excerpt.strip():\n", "    return None\n    if not candidate.excerpt.strip():\n"),),
+        (("    cited = _cited(candidate, messages)\n", "    return None\n    cited = _cited(candidate, messages)\n"),),
         "tests/extraction/test_grounding.py",
     ),
     Mutation(
