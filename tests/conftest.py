@@ -74,4 +74,4 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 def a_busy_machine_is_no_slow_store(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests run side by side: a recall may take its time, except where a test says how much."""
     monkeypatch.setattr("langmem_adapter.memory.LOCAL_DEADLINE", 30.0)
-    monkeypatch.setattr("langmem_adapter.memory.LEARNING_DEADLINE", 60.0)
+    monkeypatch.setattr("langmem_adapter.methods.turns.LEARNING_DEADLINE", 60.0)

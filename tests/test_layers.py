@@ -25,6 +25,7 @@ LAYERS = [
     {"guard", "receipts", "turnqueue"},
     {"auditing", "exchange", "forgetting", "learning", "migrate", "quarantine", "sessions"},
     {"maintenance"},
+    {"methods"},
     {"memory"},
     {"langgraph"},
     {"middleware"},
@@ -137,14 +138,14 @@ def test_every_public_name_has_a_docstring():
     for cls in (langmem_adapter.Memory, langmem_adapter.SqliteMemoryStore, langmem_adapter.TrustPolicy):
         missing += [
             f"{cls.__name__}.{name}"
-            for name, member in vars(cls).items()
-            if not name.startswith("_") and callable(member) and not inspect.getdoc(getattr(cls, name))
+            for name, member in inspect.getmembers(cls, callable)
+            if not name.startswith("_") and not inspect.getdoc(member)
         ]
     assert missing == []
 
 
 def test_every_method_with_an_async_twin_has_the_same_arguments():
-    methods = vars(langmem_adapter.Memory)
+    methods = dict(inspect.getmembers(langmem_adapter.Memory, callable))
     twins = [n for n in methods if not n.startswith("_") and f"a{n}" in methods]
     assert {"add", "add_fact", "search", "get", "get_all", "history", "why", "update", "delete", "delete_all"} <= set(
         twins

@@ -1,0 +1,88 @@
+"""What all methods of `Memory` share: the store, the rules, whom to tell."""
+
+import functools
+import inspect
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from langgraph.store.base import BaseStore
+
+from langmem_adapter import (
+    injection,
+    receipts,
+    retrieval,
+)
+from langmem_adapter.consolidation.step import Rules
+from langmem_adapter.errors import MemoryNotFound
+from langmem_adapter.guard import Guard
+from langmem_adapter.namespaces import Reader
+from langmem_adapter.ports import IO, run
+from langmem_adapter.records import (
+    MemoryRecord,
+)
+from langmem_adapter.scoring import Weights
+from langmem_adapter.stores.base import MemoryStore
+from langmem_adapter.stores.foreign import ForeignStore
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+logger = logging.getLogger("langmem_adapter")
+
+
+def twins(
+    step: Callable[Concatenate[Any, IO, P], Coroutine[Any, Any, T]],
+) -> tuple[Callable[Concatenate[Any, P], T], Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]]:
+    """A sync and an async method from one step."""
+
+    @functools.wraps(step)
+    def sync(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return run(step(self, self.io, *args, **kwargs))
+
+    @functools.wraps(step)
+    async def native(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await step(self, self.aio, *args, **kwargs)
+
+    name = step.__name__.removeprefix("_")
+    parameters = [p for p in inspect.signature(step).parameters.values() if p.name != "io"]
+    twins: tuple[tuple[Any, str], ...] = ((sync, ""), (native, "a"))
+    for method, prefix in twins:
+        method.__name__ = prefix + name
+        method.__qualname__ = f"Memory.{prefix}{name}"
+        method.__signature__ = inspect.signature(step).replace(parameters=parameters)
+    return sync, native
+
+
+class Base:
+    """What every method needs; the attributes are set by `Memory`."""
+
+    io: IO
+    aio: IO
+    store: BaseStore
+    inject_as: injection.Place
+    _base: MemoryStore | ForeignStore
+    _guard: Guard
+    _rules: Rules
+    _weights: Weights
+    _threads: receipts.Threads | None
+    _on_event: Callable[[str, dict[str, Any]], None] | None
+
+    def report(self, event: str, **data: Any) -> None:
+        """Log what went wrong (names and ids, never a memory's text) and tell `on_event`."""
+        logger.warning("%s %s", event, data)
+        self._tell(event, data)
+
+    def _tell(self, event: str, data: dict[str, Any]) -> None:
+        if self._on_event is None:
+            return
+        try:
+            self._on_event(event, data)
+        except Exception:  # what a listener does wrong must not undo what was done
+            logger.exception("on_event failed for %s", event)
+
+    async def _require(self, io: IO, memory_id: str, reader: Reader) -> tuple[tuple[str, ...], MemoryRecord]:
+        found = await retrieval.find(io, reader, memory_id)
+        if found is None:
+            raise MemoryNotFound(f"no memory {memory_id!r} for user {reader.user_id!r}")
+        return found

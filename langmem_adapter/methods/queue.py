@@ -1,0 +1,248 @@
+"""The queue of turns, the worker that learns from it, and what models cost."""
+
+import asyncio
+import functools
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+
+from langmem_adapter import (
+    consent,
+    learning,
+    retrieval,
+    sessions,
+    turnqueue,
+)
+from langmem_adapter.errors import Conflict
+from langmem_adapter.extraction.turns import last_said, turns_of
+from langmem_adapter.learning import Learner
+from langmem_adapter.methods.base import twins
+from langmem_adapter.methods.upkeep import Upkeep
+from langmem_adapter.namespaces import Reader, namespace
+from langmem_adapter.ports import IO, Ask, run
+from langmem_adapter.records import (
+    MemoryRecord,
+    Operation,
+    SourceType,
+    Turn,
+    Usage,
+)
+from langmem_adapter.worker import Worker
+
+LOOK_AGAIN = 0.5
+"""Seconds after the end of a lease or pause, or after a failure, at which the worker looks at the queue again."""
+INTERRUPTED = 60.0
+"""Seconds after which the worker takes a turn that was recalled for and never remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A session that is to be summarised, as far as these messages."""
+
+    speaker: Reader
+    messages: tuple[BaseMessage, ...] = field(compare=False)
+
+
+class Queue(Upkeep):
+    """`pending`, `retry`, `drain`, `usage`."""
+
+    _learner: Learner
+    _worker: Worker[Reader | Ended | None] | None
+    _debounce: float
+    _people: dict[str, str]
+    _tools: frozenset[str]
+    _author: Ask[Any, Any] | None
+    _usage: dict[str, Usage]
+    _lock: threading.Lock
+    _unfinished: set[Reader]
+
+    async def _pending(self, io: IO, *, user_id: str | None = None, app_name: str = "default") -> list[Turn]:
+        """The user's turns that are not learnt yet, in order, with their `attempts` and last `error`.
+
+        Without `user_id`: everybody's, for whoever runs the application.
+        """
+        return [t for reader in await self._waiting(io, user_id, app_name) for t in await turnqueue.queued(io, reader)]
+
+    async def _retry(self, io: IO, *, user_id: str | None = None, app_name: str = "default") -> list[Operation]:
+        """Try the user's (without `user_id`: everybody's) queued turns again now, also those that were given up.
+
+        Returns what they led to. What is being learnt at the moment is left alone.
+        """
+        operations: list[Operation] = []
+        for reader in await self._waiting(io, user_id, app_name):
+            operations += await learning.retry(io, reader, self._learner)
+        await self._keep_up(io)
+        return operations
+
+    async def _waiting(self, io: IO, user_id: str | None, app_name: str) -> list[Reader]:
+        if user_id is not None:
+            return [Reader(user_id, app_name)]
+        return [r for r in await turnqueue.owners(io, turnqueue.STATUSES) if r.app_name == app_name]
+
+    def drain(self, timeout: float | None = None) -> bool:
+        """Wait until the queues of all users this process heard are empty; whether they are.
+
+        False after `timeout` seconds, and as soon as what is left waits for a later try: turns whose model failed,
+        whose owner has paused, or that were queued after `close`.
+        """
+        end = None if timeout is None else time.monotonic() + timeout
+        while True:
+            rest = None if end is None else max(0.0, end - time.monotonic())
+            if self._worker is not None and not self._worker.drain(rest):
+                return False
+            left = [t for owner in list(self._unfinished) for t in self._left(owner)]
+            if not left:
+                return True
+            elsewhere = all(t.leased_to is not None and t.leased_until > self._rules.clock() for t in left)  # type: ignore[operator]
+            if not elsewhere or rest == 0:
+                return False
+            time.sleep(0.02 if rest is None else min(0.02, rest))
+
+    async def adrain(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - `drain` with an a
+        """`drain`, without blocking the event loop."""
+        return await asyncio.to_thread(self.drain, timeout)
+
+    def usage(self) -> dict[str, Usage]:
+        """What chat models cost in this process, by user id."""
+        with self._lock:
+            return dict(self._usage)
+
+    def _latest(
+        self,
+        messages: Sequence[BaseMessage],
+        speaker: Reader,
+        source_type: SourceType | None = None,
+        *,
+        backfill: bool = False,
+    ) -> list[Turn]:
+        """The turns of the human messages since the last answer (all, with `backfill`)."""
+        return turns_of(
+            messages,
+            speaker,
+            at=self._rules.clock(),
+            people=self._people,
+            tools=self._tools,
+            source_type=source_type,
+            start=0 if backfill else last_said(messages),
+            redact=self._guard.redact,
+        )
+
+    async def _heard(self, io: IO, spoken: Sequence[Turn]) -> list[Reader]:
+        """Queue turns that are to be learnt later; whose they are."""
+        owners = self._owners(spoken)
+        await turnqueue.hear(io, spoken)
+        if self._worker is not None:
+            for owner in owners:
+                self._worker.ask(owner, max(self._debounce, INTERRUPTED), again=False)
+        return owners
+
+    async def _hear(self, io: IO, spoken: Sequence[Turn]) -> None:
+        """Queue turns before the user's model runs, and learn what interrupted ones left."""
+        owners = await self._heard(io, spoken)
+        if self._worker is None and self._learner.quick:  # a model is not asked while the user's own waits
+            now = {t.turn_id for t in spoken}
+            for owner in owners:
+                await learning.catch_up(io, owner, self._learner, wanted=lambda t: t.turn_id not in now)
+
+    async def _learn(self, io: IO, spoken: Sequence[Turn], *, heard: bool = False) -> list[Operation]:
+        """Learn from turns now, or leave them to the worker."""
+        owners = self._owners(spoken)
+        if self._worker is None:
+            operations = await learning.learn_all(io, spoken, self._learner, heard=heard)
+            self._unfinished.difference_update(owners)
+            await self._keep_up(io)
+            return operations
+        for owner in owners:  # before the turn can be found: the worker's first look round must not be earlier
+            self._worker.ask(owner, self._debounce)
+        await turnqueue.hear(io, spoken, known=heard)
+        for owner in self._owners(spoken):
+            self._worker.ask(owner, self._debounce)
+        return []
+
+    def _owners(self, spoken: Sequence[Turn]) -> list[Reader]:
+        found = list(dict.fromkeys(Reader(t.user_id or "", t.app_name) for t in spoken))
+        self._unfinished.update(found)
+        return found
+
+    def _left(self, owner: Reader) -> list[Turn]:
+        """What is in an owner's queue."""
+        left = run(turnqueue.queued(self.io, owner))
+        if not left:
+            self._unfinished.discard(owner)
+        return left
+
+    async def _silent_for(self, io: IO, user_id: str, app_name: str, session_id: str) -> timedelta:
+        """How long ago the user last spoke in a session; zero if never, and while nothing is to be kept."""
+        speaker = Reader(user_id, app_name)
+        if (await consent.settings_of(io, speaker)).paused:
+            return timedelta(0)
+        items = await retrieval.items_under(
+            io, namespace("turns", app_name=app_name, user_id=speaker.user_id), {"session_id": session_id}
+        )
+        spoken = [Turn.model_validate(i.value).at for i in items]
+        return self._rules.clock() - max(spoken) if spoken else timedelta(0)
+
+    async def _summarised(self, io: IO, speaker: Reader, messages: Sequence[BaseMessage]) -> MemoryRecord:
+        spend = functools.partial(self._count, speaker.user_id)
+        return await sessions.summarise(
+            io,
+            speaker,
+            messages,
+            self._rules,
+            self._author,
+            people=self._people,
+            spend=spend,
+            redact=self._guard.redact,
+        )
+
+    async def _fell_silent(self, io: IO, messages: Sequence[BaseMessage], speaker: Reader) -> None:
+        """Summarise a session that its user has come back to; by the worker, where a model would hold up the turn."""
+        if self._worker is None or self._author is None:
+            await self._summarised(io, speaker, messages)
+        else:
+            self._worker.ask(Ended(speaker, tuple(messages)))
+
+    def _work(self, job: Reader | Ended | None) -> None:
+        """One job of the worker: an owner's queue, a session to be summarised, or (None) everybody's queue."""
+        if not isinstance(job, Ended):
+            return self._work_off(job)
+        try:
+            run(self._summarised(self.io, job.speaker, job.messages))
+        except BaseException as error:  # noqa: BLE001 - nobody waits for it; the transcript is still there
+            self.report("summary_failed", error=type(error).__name__, thread_id=job.speaker.session_id)
+
+    def _work_off(self, owner: Reader | None) -> None:
+        worker = self._worker
+        assert worker is not None  # it is the worker that calls
+        try:
+            if owner is None:
+                for reader in run(turnqueue.owners(self.io)):
+                    worker.ask(reader, again=False)
+                return
+            run(learning.catch_up(self.io, owner, self._learner, wanted=lambda turn: not worker.closed))
+            run(self._keep_up(self.io))
+            pause = turnqueue.next_try(self._left(owner), self._rules.clock())
+            if pause is not None:  # failed, or leased to a worker that may be dead
+                worker.come_back(owner, pause.total_seconds() + LOOK_AGAIN)
+        except BaseException as error:  # noqa: BLE001 - nobody waits for it, and a thread that dies would take the queue along
+            if worker.closed:  # the store is gone, as it was said it would be
+                return
+            self.report("remember_failed", error=type(error).__name__)
+            worker.come_back(owner, LOOK_AGAIN if isinstance(error, Conflict) else turnqueue.PAUSE.total_seconds())
+
+    def _spend(self, turn: Turn, what: str, usage: Usage) -> None:
+        self._count(turn.user_id, what, usage)
+
+    def _count(self, user_id: str | None, what: str, usage: Usage) -> None:
+        if usage.calls:
+            with self._lock:
+                self._usage[user_id or ""] = self._usage.get(user_id or "", Usage()).and_(usage)
+            self._tell("model_call", {"user_id": user_id, "what": what, "usage": usage})
+
+    pending, apending = twins(_pending)
+    retry, aretry = twins(_retry)

@@ -1,0 +1,201 @@
+"""Learning: from messages, from a system of record, from a person who corrects."""
+
+import secrets
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+from langmem_adapter import (
+    arguments,
+    consent,
+    learning,
+)
+from langmem_adapter import text as texts
+from langmem_adapter.consolidation.correct import correct
+from langmem_adapter.consolidation.step import consolidate, reader_of
+from langmem_adapter.errors import InvalidInput, MemoryNotFound
+from langmem_adapter.extraction.origin import coerce
+from langmem_adapter.extraction.turns import digest, turns_of
+from langmem_adapter.methods.base import twins
+from langmem_adapter.methods.queue import Queue
+from langmem_adapter.namespaces import Reader, namespace
+from langmem_adapter.ports import IO
+from langmem_adapter.records import (
+    Operation,
+    Scope,
+    SourceType,
+    Turn,
+)
+
+
+class Teaching(Queue):
+    """`add`, `add_fact`, `update`."""
+
+    async def _add(
+        self,
+        io: IO,
+        messages: Any,
+        *,
+        user_id: str,
+        session_id: str | None = None,
+        app_name: str = "default",
+        agent_id: str | None = None,
+        source_type: SourceType | None = None,
+        source_id: str | None = None,
+        at: datetime | str | None = None,
+    ) -> list[Operation]:
+        """Learn from messages; what was decided about each fact found, in order.
+
+        `messages`: a string, a LangChain message, an OpenAI-style dict, or a list of those. Only what the user typed
+        teaches (and tools named in `tool_sources`). `source_type` overrides what the words amount to; `source_id`
+        names the source for `forget_source` (default: the session, else the turn). `at`: when it was said (default:
+        now). A message that was learnt from before changes nothing; the same id with new text replaces what it
+        taught. InvalidInput for what cannot be used; Conflict if other writers won fifty times.
+        """
+        spoken = turns_of(
+            coerce(messages),
+            Reader(user_id, app_name, session_id, agent_id),
+            at=arguments.moment(at, "at") or self._rules.clock(),
+            people=self._people,
+            tools=self._tools,
+            source_type=arguments.source_kind(source_type),
+            source_id=arguments.source_id(source_id),
+            redact=self._guard.redact,
+        )
+        return await self._learn(io, spoken)
+
+    async def _add_fact(
+        self,
+        io: IO,
+        content: str,
+        *,
+        user_id: str | None = None,
+        scope: Scope = "user",
+        session_id: str | None = None,
+        agent_id: str | None = None,
+        app_name: str = "default",
+        topic: str = "general",
+        slot: str | None = None,
+        value: str | None = None,
+        kind: str = "fact",
+        subject: str = "user",
+        source_type: SourceType = "bootstrapped",
+        source_id: str | None = None,
+        confidence: float = 1.0,
+        importance: float | None = None,
+        at: datetime | str | None = None,
+        valid_from: datetime | str | None = None,
+        valid_to: datetime | str | None = None,
+        expires_at: datetime | str | None = None,
+        entities: Sequence[str] = (),
+        purpose: str | None = None,
+        legal_basis: str | None = None,
+    ) -> Operation:
+        """Put in one fact from a system of record, or by an administrator; it passes the trust gate like any other.
+
+        `source_id` says where it comes from, and is what `forget_source` is given; it must be named.
+
+        While the user has paused, or if the fact is one never to be remembered or on a topic without consent, the
+        operation is a NOOP that says so. `purpose` and `legal_basis` are kept with it (default: the topic's).
+
+        The only way to write `scope="app"` (no `user_id`), read by all users. `value` is what the (topic, slot)
+        holds, by which equal facts are recognised (default: the content). UnknownTopic for a topic not registered.
+        """
+        redact = self._guard.redact
+        text = texts.content(redact(texts.clean(content)))
+        self._rules.topics.get(topic)
+        namespace(  # complains of a bad scope or id
+            "facts", app_name=app_name, user_id=user_id, scope=scope, session_id=session_id, agent_id=agent_id
+        )
+        if scope == "app" and user_id is not None:
+            raise InvalidInput(f"scope='app' belongs to no user, but user_id={user_id!r} was given")
+        if scope == "team":
+            raise InvalidInput("scope='team' cannot be written yet; use 'user', 'session', 'agent' or 'app'")
+        arguments.source_id(source_id, required=True)
+        turn_id = f"fact-{secrets.token_hex(8)}"
+        kind_of_source = arguments.source_kind(source_type)
+        if kind_of_source is None:
+            raise InvalidInput("source_type must say what kind of source the fact comes from, got None")
+        candidate = arguments.candidate(
+            content=text,
+            topic=topic,
+            slot=redact(slot or ""),
+            value=redact(value) if value is not None else texts.slot(text),
+            kind=kind,
+            subject=subject,
+            source_type=kind_of_source,
+            excerpt=text,
+            message_id=turn_id,
+            confidence=confidence,
+            importance=importance,
+            valid_from=arguments.moment(valid_from, "valid_from"),
+            valid_to=arguments.moment(valid_to, "valid_to"),
+            expires_at=arguments.moment(expires_at, "expires_at"),
+            entities=tuple(entities),
+            purpose=purpose,
+            legal_basis=legal_basis,
+        )
+        if not self._rules.topics.consents(topic):
+            return Operation(action="NOOP", memory_id=None, content=text, reason="no_consent")
+        turn = Turn(
+            turn_id=turn_id,
+            user_id=user_id,
+            app_name=app_name,
+            scope=scope,
+            session_id=session_id,
+            agent_id=agent_id,
+            at=arguments.moment(at, "at") or self._rules.clock(),
+            digest=digest(text),
+            source_type=kind_of_source,
+            source_id=str(source_id),
+            candidates=(candidate,),
+        )
+        turn = self._rules.vet(turn)
+        operations = await consolidate(io, turn, self._rules)
+        await self._keep_up(io)
+        learning.tell_held(turn, operations, self._tell)
+        if operations:
+            return operations[0]
+        paused = (await consent.settings_of(io, reader_of(turn))).paused
+        return Operation(action="NOOP", memory_id=None, content=text, reason="paused" if paused else "forbidden")
+
+    async def _update(
+        self,
+        io: IO,
+        memory_id: str,
+        *,
+        user_id: str | None = None,
+        content: str,
+        app_name: str = "default",
+        scope: Literal["user", "app"] = "user",
+    ) -> Operation:
+        """Correct a memory in the user's name: a new version, `user_explicit`, that the trust gate does not judge.
+
+        `scope="app"` (without `user_id`): an administrator corrects an application fact. MemoryNotFound for an id that
+        is not the user's; InvalidInput if the memory is no longer believed, or if the guard would hold the new words.
+        """
+        text = texts.content(self._guard.redact(texts.clean(content)))
+        if scope == "user" and (reasons := self._guard.reasons(text)):
+            raise InvalidInput(
+                f"content reads as {', '.join(reasons)}; that is no memory of a user's, in no one's words"
+            )
+        _, record = await self._require(io, memory_id, arguments.owner(user_id, app_name, scope))
+        turn = Turn(
+            turn_id=f"update-{secrets.token_hex(8)}",
+            user_id=record.user_id,
+            app_name=app_name,
+            scope=record.scope,
+            session_id=record.session_id,
+            agent_id=record.agent_id,
+            at=self._rules.clock(),
+            digest=digest(text),
+            source_type="user_explicit",
+            source_id="correction",
+        )
+        if record.scope == "app" and scope != "app":
+            raise MemoryNotFound(f"no memory {memory_id!r} of user {user_id!r}; application facts are read-only")
+        return await correct(io, memory_id, text, turn, self._rules)
+
+    add, aadd = twins(_add)
+    add_fact, aadd_fact = twins(_add_fact)
+    update, aupdate = twins(_update)
