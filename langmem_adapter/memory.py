@@ -18,13 +18,7 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore, ensure_embeddings
 
-from langmem_adapter import (
-    arguments,
-    injection,
-    learning,
-    receipts,
-    sessions,
-)
+from langmem_adapter import arguments, injection, learning, receipts, sessions
 from langmem_adapter.answers import chat_model
 from langmem_adapter.consolidation.judge import ModelJudge
 from langmem_adapter.consolidation.step import KeepTurns, Rules
@@ -41,11 +35,7 @@ from langmem_adapter.methods.turns import LOCAL_DEADLINE, REMOTE_DEADLINE, Turns
 from langmem_adapter.methods.wishes import Wishes
 from langmem_adapter.namespaces import Reader
 from langmem_adapter.ports import IO, Ask, AsyncPort, SyncPort, run
-from langmem_adapter.records import (
-    Extraction,
-    Turn,
-    Usage,
-)
+from langmem_adapter.records import Extraction, Turn, Usage
 from langmem_adapter.scoring import Weights
 from langmem_adapter.stores.base import Guarantees, MemoryStore
 from langmem_adapter.stores.foreign import ForeignStore

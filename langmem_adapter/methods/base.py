@@ -8,19 +8,13 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from langgraph.store.base import BaseStore
 
-from langmem_adapter import (
-    injection,
-    receipts,
-    retrieval,
-)
+from langmem_adapter import injection, receipts, retrieval
 from langmem_adapter.consolidation.step import Rules
 from langmem_adapter.errors import MemoryNotFound
 from langmem_adapter.guard import Guard
 from langmem_adapter.namespaces import Reader
 from langmem_adapter.ports import IO, run
-from langmem_adapter.records import (
-    MemoryRecord,
-)
+from langmem_adapter.records import MemoryRecord
 from langmem_adapter.scoring import Weights
 from langmem_adapter.stores.base import MemoryStore
 from langmem_adapter.stores.foreign import ForeignStore

@@ -3,13 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from langmem_adapter import (
-    arguments,
-    forgetting,
-    quarantine,
-    receipts,
-    retrieval,
-)
+from langmem_adapter import arguments, forgetting, quarantine, receipts, retrieval
 from langmem_adapter.errors import InvalidInput
 from langmem_adapter.forgetting import Previous
 from langmem_adapter.learning import Learner
@@ -18,12 +12,7 @@ from langmem_adapter.methods.reading import Reading
 from langmem_adapter.methods.upkeep import Upkeep
 from langmem_adapter.namespaces import Reader
 from langmem_adapter.ports import IO
-from langmem_adapter.records import (
-    MemoryRecord,
-    Operation,
-    Quarantined,
-    Receipt,
-)
+from langmem_adapter.records import MemoryRecord, Operation, Quarantined, Receipt
 
 
 class Erasing(Reading, Upkeep):

@@ -17,9 +17,7 @@ from langmem_adapter.exchange.report import Imported
 from langmem_adapter.methods.base import Base, twins
 from langmem_adapter.namespaces import Reader
 from langmem_adapter.ports import IO
-from langmem_adapter.records import (
-    SourceType,
-)
+from langmem_adapter.records import SourceType
 
 
 class Moving(Base):

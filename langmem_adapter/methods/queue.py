@@ -11,13 +11,7 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from langmem_adapter import (
-    consent,
-    learning,
-    retrieval,
-    sessions,
-    turnqueue,
-)
+from langmem_adapter import consent, learning, retrieval, sessions, turnqueue
 from langmem_adapter.errors import Conflict
 from langmem_adapter.extraction.turns import last_said, turns_of
 from langmem_adapter.learning import Learner
@@ -25,13 +19,7 @@ from langmem_adapter.methods.base import twins
 from langmem_adapter.methods.upkeep import Upkeep
 from langmem_adapter.namespaces import Reader, namespace
 from langmem_adapter.ports import IO, Ask, run
-from langmem_adapter.records import (
-    MemoryRecord,
-    Operation,
-    SourceType,
-    Turn,
-    Usage,
-)
+from langmem_adapter.records import MemoryRecord, Operation, SourceType, Turn, Usage
 from langmem_adapter.worker import Worker
 
 LOOK_AGAIN = 0.5

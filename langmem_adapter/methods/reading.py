@@ -7,27 +7,13 @@ from typing import Literal
 import numpy as np
 from langchain_core.messages import SystemMessage
 
-from langmem_adapter import (
-    arguments,
-    auditing,
-    injection,
-    retrieval,
-)
+from langmem_adapter import arguments, auditing, injection, retrieval
 from langmem_adapter import text as texts
 from langmem_adapter.errors import InvalidInput
 from langmem_adapter.methods.base import Base, twins
 from langmem_adapter.namespaces import Reader
 from langmem_adapter.ports import IO
-from langmem_adapter.records import (
-    Block,
-    Explanation,
-    HistoryEntry,
-    MemoryRecord,
-    Recalled,
-    Review,
-    Scope,
-    Status,
-)
+from langmem_adapter.records import Block, Explanation, HistoryEntry, MemoryRecord, Recalled, Review, Scope, Status
 from langmem_adapter.scoring import STATUSES, Columns, Weights, Where, as_parts
 from langmem_adapter.stores.base import Mode, RankOp
 

@@ -5,11 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Literal
 
-from langmem_adapter import (
-    arguments,
-    consent,
-    learning,
-)
+from langmem_adapter import arguments, consent, learning
 from langmem_adapter import text as texts
 from langmem_adapter.consolidation.correct import correct
 from langmem_adapter.consolidation.step import consolidate, reader_of
@@ -20,12 +16,7 @@ from langmem_adapter.methods.base import twins
 from langmem_adapter.methods.queue import Queue
 from langmem_adapter.namespaces import Reader, namespace
 from langmem_adapter.ports import IO
-from langmem_adapter.records import (
-    Operation,
-    Scope,
-    SourceType,
-    Turn,
-)
+from langmem_adapter.records import Operation, Scope, SourceType, Turn
 
 
 class Teaching(Queue):

@@ -5,27 +5,14 @@ from typing import Any, ParamSpec, TypeVar
 
 from langchain_core.messages import BaseMessage
 
-from langmem_adapter import (
-    arguments,
-    injection,
-    learning,
-    retrieval,
-    sessions,
-)
+from langmem_adapter import arguments, injection, learning, retrieval, sessions
 from langmem_adapter.extraction.origin import coerce
 from langmem_adapter.methods.base import twins
 from langmem_adapter.methods.queue import Queue
 from langmem_adapter.methods.reading import Reading
 from langmem_adapter.namespaces import Reader
 from langmem_adapter.ports import IO
-from langmem_adapter.records import (
-    Block,
-    MemoryRecord,
-    Operation,
-    Recollection,
-    Ref,
-    SourceType,
-)
+from langmem_adapter.records import Block, MemoryRecord, Operation, Recollection, Ref, SourceType
 from langmem_adapter.scoring import band
 
 P = ParamSpec("P")

@@ -6,17 +6,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from langmem_adapter import (
-    arguments,
-    maintenance,
-)
+from langmem_adapter import arguments, maintenance
 from langmem_adapter.errors import MemoryAdapterError
 from langmem_adapter.methods.base import Base, twins
 from langmem_adapter.namespaces import Reader
 from langmem_adapter.ports import IO, Ask, run
-from langmem_adapter.records import (
-    Maintenance,
-)
+from langmem_adapter.records import Maintenance
 
 
 class Upkeep(Base):

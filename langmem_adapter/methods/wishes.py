@@ -1,8 +1,6 @@
 """What the user, or the law, wants of the memory as a whole."""
 
-from langmem_adapter import (
-    consent,
-)
+from langmem_adapter import consent
 from langmem_adapter import text as texts
 from langmem_adapter.consent import Settings
 from langmem_adapter.errors import InvalidInput
