@@ -19,6 +19,13 @@ from langmem_adapter.retrieval import items_under
 from langmem_adapter.text import negated
 from langmem_adapter.text import slot as normal
 
+AGREES_WITH_NONE = ("unchanged_resync", "retract_below_trust")
+"""Reasons of operations that name a record whose words are others than the candidate's."""
+
+_Words = tuple[Namespace, str, str, str]
+"""The namespace, and the subject, topic and value of a record."""
+_NO_WORDS: Mapping[_Words, str] = {}
+
 Extract = Callable[[IO, Turn], Awaitable[Extraction]]
 """Asks for the candidates of a turn."""
 
@@ -370,8 +377,9 @@ async def _deleted_from(
     ns = reader.space("turns")
     turns = await _turns(io, reader)
     gone = {i: name for records in erased.values() for i, name in _stand_ins(records).items()}
+    words = {(place, *_said(r)): gone[r.memory_id] for place, records in erased.items() for r in records}
     topics = {(place, r.topic) for place, records in erased.items() for r in records}
-    scrubbed = {i: _scrubbed(t, gone, topics, remaining, rules) for i, t in turns.items()}
+    scrubbed = {i: _scrubbed(t, gone, topics, remaining, rules, words) for i, t in turns.items()}
     puts = [turn_put(ns, t) for i, t in scrubbed.items() if t is not turns[i]]
     place = versions.get(ns, 0) + 1
     for facts, records in erased.items():
@@ -395,11 +403,13 @@ def _scrubbed(
     topics: Collection[tuple[Namespace, str]],
     remaining: Collection[_Held],
     rules: Rules,
+    words: Mapping[_Words, str] = _NO_WORDS,
 ) -> Turn:
     """The turn without the words of the records that are gone.
 
     Where other facts stand on the same slot, a ghost of the candidate is left, so that the past can be decided again:
-    an id stands for its words (`gone`: by the id of its record).
+    an id stands for its words (`gone`: by the id of its record; `words`: by what it said, for a candidate that agreed
+    with no record, but said what one had said before).
     """
     if not turn.candidates:  # a deletion, or words were not kept
         return turn
@@ -409,15 +419,19 @@ def _scrubbed(
     left: dict[int, tuple[Candidate, Operation]] = {}
     for at, (candidate, operation) in enumerate(zip(turn.candidates, turn.operations, strict=False)):
         left[at] = candidate, operation
+        name = None if operation.memory_id is None else gone.get(operation.memory_id)
+        if name is None and operation.reason in AGREES_WITH_NONE:
+            said = _said(candidate)
+            name = None if (facts, *said[1:]) in remaining else words.get((facts, *said))
         if operation.memory_id is None:  # the end of something that was not believed: it may be of what goes
             keep = not touched and (facts, candidate.topic) not in topics
-        elif operation.memory_id in gone or candidate.kind == GHOST:
+        elif name is not None or candidate.kind == GHOST:
             slot = _slot(candidate, rules)
             named = candidate.replaces is not None and (facts, candidate.topic, normal(candidate.replaces)) in remaining
             keep = named or (facts, candidate.topic, slot) in remaining
             ghost = candidate.change(
                 kind=GHOST,
-                content=candidate.content if candidate.kind == GHOST else gone[operation.memory_id],
+                content=candidate.content if name is None or candidate.kind == GHOST else name,
                 slot=slot,
                 replaces=candidate.replaces if named else None,
                 excerpt="",
@@ -436,6 +450,10 @@ def _scrubbed(
     bare = _only(turn, kept).change(messages=tuple(m.change(text="") for m in turn.messages))
     pairs = [left[at] for at in kept]
     return bare.change(candidates=tuple(c for c, _ in pairs), operations=tuple(o for _, o in pairs))
+
+
+def _said(fact: MemoryRecord | Candidate) -> tuple[str, str, str]:
+    return fact.subject, fact.topic, normal(fact.value)
 
 
 def _slot(candidate: Candidate, rules: Rules) -> str:

@@ -1,7 +1,7 @@
 """What holds of an owner's records at every commit, whatever happened before it."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from langmem_adapter.memory import Memory
 from langmem_adapter.records import MemoryRecord
@@ -14,16 +14,19 @@ TOPICS, POLICY = Topics(), TrustPolicy()
 def whole(memory: Memory, user_id: str = "u") -> list[MemoryRecord]:
     """All of the user's records, each rule checked on them."""
     records = memory.get_all(user_id=user_id, status="all")
-    check(records)
+    check(records, {r.memory_id for r in memory.get_all(user_id=user_id)})
     assert {r.user_id for r in records} <= {user_id}
     return records
 
 
-def check(records: Sequence[MemoryRecord]) -> None:
-    """AssertionError, with the records concerned, for the first rule that is broken."""
+def check(records: Sequence[MemoryRecord], believed: Collection[str]) -> None:
+    """AssertionError, with the records concerned, for the first rule that is broken.
+
+    `believed`: ids of those that are active and have not expired.
+    """
     known = {r.memory_id: r for r in records}
     assert len({r.seq for r in records}) == len(records), "two records with one sequence number"
-    places = Counter(_place(r) for r in records if r.status == "active" and TOPICS.get(r.topic).exclusive)
+    places = Counter(_place(r) for r in records if r.memory_id in believed and TOPICS.get(r.topic).exclusive)
     assert [place for place, n in places.items() if n > 1] == []
     for r in records:
         for linked in (*r.supersedes, *r.contested_by, r.superseded_by, r.contests):

@@ -390,3 +390,16 @@ def test_what_was_replaced_within_one_tick_of_the_clock_was_believed(make):
     rome, lima, _ = memory.get_all(user_id="u", status="all")
     memory.delete(lima.memory_id, user_id="u")
     assert memory.get(rome.memory_id, user_id="u") is not None
+
+
+def test_a_sync_that_repeated_what_was_replaced_leaves_no_words_of_it_when_it_is_deleted(make):
+    """It agreed with no memory, so the operation names the one that stood: not the one whose words it said."""
+    memory = make()
+    crm = {"topic": "home/location", "user_id": "u", "source_id": "crm"}
+    memory.add_fact("The user lives in Rome.", value="Rome", **crm)
+    memory.update(memory.get_all(user_id="u")[0].memory_id, user_id="u", content="The user lives in Oslo.")
+    memory.add_fact("The user lives in Lima.", value="Lima", **crm | {"source_id": "erp"})
+    assert memory.add_fact("The user lives in Rome.", value="Rome", **crm).reason == "unchanged_resync"
+    rome = memory.get_all(user_id="u", status="all")[0]
+    memory.delete(rome.memory_id, user_id="u")
+    assert "Rome" not in str([i.value for i in memory.store.search(("memories",), limit=100)])

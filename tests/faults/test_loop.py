@@ -19,7 +19,7 @@ from test_event_loop import free
 from langmem_adapter.namespaces import namespace
 
 RECORDS = 10_000 if SOAK else 2_000
-LONGEST = 10_000_000 if SOAK else 500_000
+LONGEST = 10_000_000 if SOAK else 200_000
 """Characters of a message."""
 TURNS = 500 if SOAK else 25
 
