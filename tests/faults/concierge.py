@@ -44,8 +44,8 @@ class Concierge:
         return self.systems[-1]
 
     def told(self) -> list[str]:
-        """The names of what was reported since the last call."""
-        names = [name for name, _ in self.events]
+        """The names of what was reported since the last call, but for upkeep, which has its own times."""
+        names = [name for name, _ in self.events if name != "maintained"]
         self.events.clear()
         return names
 
