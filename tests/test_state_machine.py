@@ -141,7 +141,9 @@ class Memories(RuleBasedStateMachine):
 
     @rule(user=users, facts=st.lists(said, min_size=1, max_size=5), days=st.sampled_from([0, 0, 1, 400]))
     def say(self, user: str, facts: list[tuple[str, int, str, str]], days: int) -> None:
-        for topic, word, source, kind in facts:
+        for topic, word, source, meant in facts:
+            # What expires is always stated outright: the dictionary knows no contest with something that expires.
+            kind = "user_explicit" if topic == EMPLOYER else meant
             value = token(user, word)
             self.number += 1
             message = HumanMessage(SAYING[topic].format(value), id=f"h{self.number}")
@@ -171,7 +173,8 @@ class Memories(RuleBasedStateMachine):
         self.actions[action] += 1
         if topic == EMPLOYER:  # it expires a year after it was last confirmed
             active = [f for f in facts if f.status == "active"]
-            active[-1].expires = self.clock() + timedelta(days=365)
+            if active[-1].value == value:  # and not by what contests it
+                active[-1].expires = self.clock() + timedelta(days=365)
         self.erased.discard(value)
         return [action]
 
