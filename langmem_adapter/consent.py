@@ -24,8 +24,8 @@ class Settings(Frozen):
 
     paused: bool = False
     """Nothing is learnt or recalled."""
-    hold: str | None = None
-    """Why nothing may be erased."""
+    holds: tuple[str, ...] = ()
+    """Why nothing may be erased; each hold ends for itself."""
     topics: tuple[str, ...] = ()
     """Topics never to be learnt again, with what lies below them."""
     facts: tuple[str, ...] = ()
@@ -97,9 +97,9 @@ def settings_put(ns: Namespace, settings: Settings) -> PutOp:
 
 def not_on_hold(settings: Settings, reader: Reader) -> None:
     """OnHold if nothing of the owner may be erased."""
-    if settings.hold is not None:
+    if settings.holds:
         whose = f"user {reader.user_id!r}" if reader.user_id else "the application"
         raise OnHold(
-            f"memories of {whose} are under a legal hold ({settings.hold}); nothing was erased. "
+            f"memories of {whose} are under a legal hold ({'; '.join(settings.holds)}); nothing was erased. "
             "Call lift_hold() when it has ended"
         )

@@ -13,7 +13,7 @@ from langmem_adapter.consolidation.undo import Names, undo, unlink
 from langmem_adapter.errors import InvalidInput, MemoryNotFound
 from langmem_adapter.namespaces import Namespace, Reader
 from langmem_adapter.ports import IO, retried
-from langmem_adapter.receipts import Threads, carry_out, complete, new_receipt_id
+from langmem_adapter.receipts import Checkpoints, carry_out, complete, new_receipt_id
 from langmem_adapter.records import Candidate, Extraction, HistoryEntry, MemoryRecord, Operation, Place, Receipt, Turn
 from langmem_adapter.retrieval import items_under
 from langmem_adapter.text import negated
@@ -48,7 +48,7 @@ async def forget_source(
     reader: Reader,
     source_id: str,
     rules: Rules,
-    threads: Threads | None = None,
+    checkpoints: Checkpoints | None = None,
     *,
     dry_run: bool = False,
     extract: Extract | None = None,
@@ -59,9 +59,9 @@ async def forget_source(
     empty receipt; `dry_run` says what would be done. With `extract` the remaining turns are extracted anew, as far as
     their texts were kept.
     """
-    await complete(io, reader, threads)
+    await complete(io, reader, checkpoints)
     anew = {} if extract is None else await _extracted(io, reader, source_id, rules, extract)
-    return await retried(io, lambda: _forget_once(io, reader, source_id, rules, threads, dry_run, anew))
+    return await retried(io, lambda: _forget_once(io, reader, source_id, rules, checkpoints, dry_run, anew))
 
 
 async def _extracted(
@@ -86,7 +86,7 @@ async def _forget_once(
     reader: Reader,
     source_id: str,
     rules: Rules,
-    threads: Threads | None,
+    checkpoints: Checkpoints | None,
     dry_run: bool,
     extracted: Mapping[str, Sequence[Candidate]],
 ) -> Receipt:
@@ -126,6 +126,8 @@ async def _forget_once(
     changed_turns = [t for i, t in _ghosted(spoken, remaining, rules).items() if t != turns[i]]
     summaries = await _summaries(io, reader, {source_id, *_threads_of(changed_turns)})
     puts += [turn_put(reader.space("turns"), t) for t in changed_turns] + summaries
+    whole, single = await _in_threads(io, reader, list(turns.values()), {source_id} & _threads_of(turns.values()))
+    single |= _spoken(changed_turns, turns, names, {*whole, *single})
     receipt = Receipt(
         receipt_id=new_receipt_id(),
         action="forget_source",
@@ -136,7 +138,8 @@ async def _forget_once(
         erased=tuple(erased),
         rebuilt=tuple(rebuilt),
         flagged=tuple(flagged),
-        threads=tuple({source_id} & _threads_of(turns.values())),
+        threads=whole,
+        messages=single,
         places=(
             *_of_records(len(erased)),
             Place(name="rebuilt records", state="done", count=len(rebuilt)),
@@ -145,7 +148,7 @@ async def _forget_once(
             Place(name="summaries", state="done", count=len(summaries)),
         ),
     )
-    return receipt if dry_run else await carry_out(io, reader, puts, versions, receipt, threads)
+    return receipt if dry_run else await carry_out(io, reader, puts, versions, receipt, checkpoints)
 
 
 def _names(source_id: str, turns: Iterable[Turn]) -> Names:
@@ -213,7 +216,7 @@ def _without(turn: Turn, names: Names) -> Turn:
 
 def _message_id(turn: Turn) -> str:
     """The id of the human message, which is there also when its text was not kept."""
-    return turn.turn_id.partition("/")[2] if turn.session_id is not None else turn.turn_id
+    return turn.turn_id.partition("/")[2] or turn.turn_id
 
 
 def _tombstone(turn: Turn) -> Turn:
@@ -252,14 +255,14 @@ def _flagged(record: MemoryRecord, change: Change) -> MemoryRecord:
 
 
 async def delete(
-    io: IO, reader: Reader, ids: Sequence[str], previous: Previous, rules: Rules, threads: Threads | None = None
+    io: IO, reader: Reader, ids: Sequence[str], previous: Previous, rules: Rules, checkpoints: Checkpoints | None = None
 ) -> Receipt:
     """Erase these records — all, or (MemoryNotFound) none.
 
     `previous`: what becomes of the record that an erased one had replaced. "stay": it stays history; "restore": it
     is active again if the slot is free; "refuse": InvalidInput if there is one.
     """
-    await complete(io, reader, threads)
+    await complete(io, reader, checkpoints)
     wanted = tuple(dict.fromkeys(ids))
 
     def named(known: Mapping[str, MemoryRecord]) -> list[MemoryRecord]:
@@ -486,16 +489,17 @@ def _deletion(gone: Sequence[MemoryRecord], reader: Reader, previous: Previous, 
 # ---------------------------------------------------------------- everything
 
 
-async def delete_all(io: IO, reader: Reader, rules: Rules, threads: Threads | None = None) -> Receipt:
+async def delete_all(io: IO, reader: Reader, rules: Rules, checkpoints: Checkpoints | None = None) -> Receipt:
     """Erase all of the owner's records, turns, summaries, receipts and threads; a pause and what is forbidden stay."""
-    await complete(io, reader, threads)
-    return await retried(io, lambda: _delete_all_once(io, reader, rules, threads))
+    await complete(io, reader, checkpoints)
+    return await retried(io, lambda: _delete_all_once(io, reader, rules, checkpoints))
 
 
-async def _delete_all_once(io: IO, reader: Reader, rules: Rules, threads: Threads | None) -> Receipt:
+async def _delete_all_once(io: IO, reader: Reader, rules: Rules, checkpoints: Checkpoints | None) -> Receipt:
     _, versions = await _allowed(io, reader)
     items = await items_under(io, reader.root)
-    mine = _threads_of(Turn.model_validate(i.value) for i in items if i.namespace == reader.space("turns"))
+    mine = [Turn.model_validate(i.value) for i in items if i.namespace == reader.space("turns")]
+    whole, single = await _in_threads(io, reader, mine, _threads_of(mine))
     records = [i for i in items if i.namespace[-1] == "facts"]
     receipt = Receipt(
         receipt_id=new_receipt_id(),
@@ -503,7 +507,8 @@ async def _delete_all_once(io: IO, reader: Reader, rules: Rules, threads: Thread
         user_id=reader.user_id,
         at=rules.clock(),
         erased=tuple(i.key for i in records),
-        threads=tuple(mine),
+        threads=whole,
+        messages=single,
         places=(
             *_of_records(len(records)),
             Place(name="turns", state="done", count=sum(i.namespace[-1] == "turns" for i in items)),
@@ -511,7 +516,7 @@ async def _delete_all_once(io: IO, reader: Reader, rules: Rules, threads: Thread
         ),
     )
     gone = [PutOp(i.namespace, i.key, None) for i in items if i.namespace[-1] != "settings"]
-    return await carry_out(io, reader, gone, versions, receipt, threads)
+    return await carry_out(io, reader, gone, versions, receipt, checkpoints)
 
 
 # ---------------------------------------------------------------- what all of them need
@@ -557,8 +562,40 @@ async def _turns(io: IO, reader: Reader) -> dict[str, Turn]:
 
 
 def _threads_of(turns: Iterable[Turn]) -> set[str]:
-    """The threads in which the owner spoke: nobody else's are deleted."""
+    """The threads in which the owner spoke."""
     return {t.session_id for t in turns if t.session_id}
+
+
+async def _in_threads(
+    io: IO, reader: Reader, turns: Iterable[Turn], threads: Collection[str]
+) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
+    """Which of these threads go as a whole; of the others, in which somebody else spoke too, the owner's messages."""
+    shared = {name for name in threads if await _others_in(io, reader, name)}
+    single = {name: [i for t in turns if t.session_id == name for i in _message_ids(t)] for name in shared}
+    return tuple(sorted(set(threads) - shared)), {name: tuple(dict.fromkeys(ids)) for name, ids in single.items()}
+
+
+def _spoken(
+    changed: Iterable[Turn], before: Mapping[str, Turn], names: Names, but: Collection[str]
+) -> dict[str, tuple[str, ...]]:
+    """The messages of the source in threads that stay, by thread."""
+    found: dict[str, list[str]] = {}
+    for turn in (before[t.turn_id] for t in changed):
+        if turn.session_id is not None and turn.session_id not in but:
+            its = _message_ids(turn)
+            all_ = names(turn.source_id, _message_id(turn))
+            found.setdefault(turn.session_id, []).extend(i for i in its if all_ or names(None, i))
+    return {thread: tuple(dict.fromkeys(ids)) for thread, ids in found.items() if ids}
+
+
+def _message_ids(turn: Turn) -> list[str]:
+    return list(dict.fromkeys([_message_id(turn), *(m.id for m in turn.messages)]))
+
+
+async def _others_in(io: IO, reader: Reader, thread: str) -> bool:
+    """Whether another user spoke in a thread."""
+    found = await items_under(io, reader.root[:3], {"session_id": thread})
+    return any(i.namespace[-1] == "turns" and i.namespace[: len(reader.root)] != reader.root for i in found)
 
 
 def _change(reader: Reader, rules: Rules, versions: Mapping[Namespace, int], known: Iterable[MemoryRecord]) -> Change:

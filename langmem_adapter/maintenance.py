@@ -21,7 +21,7 @@ from langmem_adapter.errors import OnHold
 from langmem_adapter.forgetting import guarded, sweep
 from langmem_adapter.namespaces import Namespace, Reader, escape
 from langmem_adapter.ports import IO, retried
-from langmem_adapter.receipts import Threads, complete, new_receipt_id
+from langmem_adapter.receipts import Checkpoints, complete, new_receipt_id
 from langmem_adapter.records import Maintenance, MemoryRecord, Operation, SourceType, Turn, Upkeep
 from langmem_adapter.retrieval import items_under
 from langmem_adapter.scoring import Weights, Where
@@ -79,12 +79,12 @@ async def owners(io: IO, app_name: str) -> list[Reader]:
             return [r for r in dict.fromkeys(found) if r.app_name == app_name]
 
 
-async def keep_up(io: IO, reader: Reader, rules: Rules, limits: Limits, threads: Threads | None = None) -> Kept:
+async def keep_up(io: IO, reader: Reader, rules: Rules, limits: Limits, checkpoints: Checkpoints | None = None) -> Kept:
     """Do all that is to be done for one owner; an interrupted erasure of his is completed first.
 
     Conflict if other writers won fifty times; what was done before stays done.
     """
-    completed = await complete(io, reader, threads)
+    completed = await complete(io, reader, checkpoints)
     done: dict[Upkeep, None] = {}
     pending = False
     while True:
@@ -96,7 +96,7 @@ async def keep_up(io: IO, reader: Reader, rules: Rules, limits: Limits, threads:
     if await _alerted(io, reader, seen.size, limits, seen.settings):
         done[Upkeep(user_id=reader.user_id, action="alert", reason="size")] = None
     ids = tuple(r.receipt_id for r in completed)
-    return Kept(tuple(done), seen.settings.hold is not None, ids, pending, seen.size)
+    return Kept(tuple(done), bool(seen.settings.holds), ids, pending, seen.size)
 
 
 def with_owner(report: Maintenance, reader: Reader, kept: Kept) -> Maintenance:
@@ -154,14 +154,14 @@ async def _round(io: IO, reader: Reader, rules: Rules, limits: Limits) -> _Round
     view = await _read(io, reader, rules)
     size = sum(map(len, view.records.values()))
     done = await _repair(io, view) or await _deduplicate(io, view)
-    if not done and view.settings.hold is None:
+    if not done and not view.settings.holds:
         try:
             done, pending = await _sweep(io, view, limits)
             if not done:
                 done, pending = await _collect(io, view)
             return _Round(done, view.settings, size, pending)
         except OnHold:  # it began just now
-            return _Round((), view.settings.change(hold="now"), size)
+            return _Round((), view.settings.change(holds=("now",)), size)
     return _Round(done, view.settings, size)
 
 

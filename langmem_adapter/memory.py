@@ -134,7 +134,7 @@ class Memory(Teaching, Turns, Wishes, Moving):
         self._rules = Rules(
             registered,
             policy or TrustPolicy(),
-            clock,
+            _forward(clock),
             judge,
             self._spend,
             keep_turns,
@@ -168,7 +168,7 @@ class Memory(Teaching, Turns, Wishes, Moving):
             self._worker = Worker(self._work, name="langmem_adapter")
             self._worker.ask(None)  # what an earlier process left
         self._people = dict(people or {})
-        self._threads = None if checkpointer is None else receipts.deletes_threads(checkpointer)
+        self._threads = None if checkpointer is None else receipts.checkpoints_of(checkpointer)
         self._checkpoints: Ask[None, Any] | None = None
         keeper: Any = checkpointer
         if hasattr(keeper, "maintain"):  # a SqliteCheckpointer
@@ -206,6 +206,20 @@ class Memory(Teaching, Turns, Wishes, Moving):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.close()
+
+
+def _forward(clock: Callable[[], datetime]) -> Callable[[], datetime]:
+    """The clock, standing still where it would step back: nothing that has expired comes to life again."""
+    lock = threading.Lock()
+    latest = datetime.min.replace(tzinfo=UTC)
+
+    def now() -> datetime:
+        nonlocal latest
+        with lock:
+            latest = max(latest, clock())
+            return latest
+
+    return now
 
 
 def _embeddings(embeddings: Embeddings | str | None) -> Embeddings:

@@ -426,6 +426,8 @@ class Receipt(Frozen):
     `needs_regeneration`."""
     threads: tuple[str, ...] = ()
     """Threads whose checkpoints are to go."""
+    messages: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Ids of single messages that are to go from threads that stay, by thread."""
     places: tuple[Place, ...] = ()
 
     @property

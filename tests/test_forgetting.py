@@ -214,14 +214,55 @@ class TestReceipt:
         saver = Down()
         with Memory(tmp_path / "m.db", extractor=Scripted(DIET), checkpointer=saver) as memory:
             say(memory, "veg", "tall")
-            with pytest.raises(ConnectionError):
-                memory.forget_source("veg", user_id="u")
-            [receipt] = memory.receipts(user_id="u")
+            receipt = memory.forget_source("veg", user_id="u")
             assert (receipt.state, contents(memory, "all")) == ("pending", ["The user is tall."])
+            assert {p.name: p.note for p in receipt.places}["checkpoints"] == "ConnectionError"
+            assert memory.receipts(user_id="u") == [receipt]
+            memory.add(HumanMessage("fish", id="h3"), user_id="u", session_id="s3")
+            memory.forget_source("s3", user_id="u")  # the failure of one does not stop another
             saver.up = True
-            memory.forget_source("veg", user_id="u")  # again: what was left is done
+            memory.maintain("u")  # what was left is done
             assert {r.state for r in memory.receipts(user_id="u")} == {"done"}
-            assert set(asked) == {"veg"}
+            assert set(asked) == {"veg", "s3"}
+
+    def test_a_thread_of_several_people_stays_theirs(self, tmp_path: Path):
+        from langmem_adapter.checkpoint.sqlite import SqliteCheckpointer
+
+        with SqliteCheckpointer(tmp_path / "t.db") as saver:
+            app, config = _talk(saver)
+            for user, text in (("u", "veg"), ("v", "fish")):
+                app.invoke({"messages": [HumanMessage(text, id=f"h-{user}")]}, config)
+            with Memory(tmp_path / "m.db", extractor=Scripted(DIET), checkpointer=saver) as memory:
+                for user, text in (("u", "veg"), ("v", "fish")):
+                    memory.add(HumanMessage(text, id=f"h-{user}"), user_id=user, session_id="t")
+                receipt = memory.forget_source("t", user_id="u")
+                assert (receipt.threads, receipt.messages) == ((), {"t": ("h-u",)})
+                assert {p.name: p.state for p in receipt.places}["checkpoints"] == "done"
+                left = [m.text for m in app.get_state(config).values["messages"] if m.type == "human"]
+                assert left[1:] == ["fish"]
+                assert "veg" not in left[0]
+                memory.delete_all(user_id="v")
+                assert "fish" not in str(app.get_state(config).values)
+
+    def test_a_single_message_goes_from_its_thread(self, tmp_path: Path):
+        from langgraph.checkpoint.memory import InMemorySaver
+
+        from langmem_adapter.checkpoint.sqlite import SqliteCheckpointer
+
+        ours = SqliteCheckpointer(tmp_path / "t.db")
+        for saver, state in ((ours, "done"), (InMemorySaver(), "out_of_reach")):
+            app, config = _talk(saver)
+            with Memory(tmp_path / f"{type(saver).__name__}.db", checkpointer=saver) as memory:
+                for i, text in enumerate(("I'm a vegetarian.", "I live in Rome.")):
+                    app.invoke({"messages": [HumanMessage(text, id=f"h{i}")]}, config)
+                    memory.add(HumanMessage(text, id=f"h{i}"), user_id="u", session_id="t")
+                receipt = memory.forget_source("h0", user_id="u")
+                assert (receipt.threads, receipt.messages) == ((), {"t": ("h0",)})
+                assert {p.name: p.state for p in receipt.places}["checkpoints"] == state
+                said = [m.text for m in app.get_state(config).values["messages"]]
+                assert "I live in Rome." in said
+                assert ("I'm a vegetarian." in said) is (state == "out_of_reach")
+        ours.close()
 
     async def test_a_checkpointer_without_async_methods_is_reached_too(self, tmp_path: Path):
         from langgraph.checkpoint.sqlite import SqliteSaver
@@ -251,6 +292,15 @@ class TestReceipt:
         assert "vegetarian" not in receipt.model_dump_json()
 
 
+def _talk(saver: Any) -> tuple[Any, Any]:
+    from langgraph.graph import START, MessagesState, StateGraph
+
+    builder = StateGraph(MessagesState)
+    builder.add_node("answer", lambda state: {"messages": [AIMessage("ok")]})
+    builder.add_edge(START, "answer")
+    return builder.compile(checkpointer=saver), {"configurable": {"thread_id": "t"}}
+
+
 def _dies_before_it_verifies(memory: Memory) -> Memory:
     store: Any = memory.store
 
@@ -278,6 +328,10 @@ class TestHold:
                 call()
             assert raw(memory) == before
         assert memory.delete_all(user_id="v") == 0  # another user is not concerned
+        memory.hold("u", "case 13/2026")
+        memory.lift_hold("u", "case 12/2026")
+        with pytest.raises(OnHold, match="case 13/2026"):
+            memory.delete_all(user_id="u")
         memory.lift_hold("u")
         assert memory.delete_all(user_id="u") == 1
 

@@ -272,3 +272,11 @@ class TestCheckpoints:
             self.talk(memory, saver)
             memory.delete_all(user_id="u")
             assert self.left(saver) == {"t3"}
+
+
+def test_a_fact_from_a_system_of_record_that_says_the_same_agrees(memory):
+    memory.add("I'm allergic to peanuts.", user_id="u", session_id="s")
+    op = memory.add_fact("The user is allergic to peanuts.", user_id="u", topic="diet/allergy", source_id="crm")
+    assert (op.action, op.reason) == ("NOOP", "corroborated")
+    [one] = memory.get_all(user_id="u")
+    assert {s.source_id for s in one.sources} == {"s", "crm"}

@@ -67,6 +67,9 @@ def decide(
         return _replace(candidate, replaced, active, challengers, policy)
     if not topic.exclusive:
         return _free(candidate, [r for r in active if not _apart(candidate, r, now)], policy)
+    if not active:  # somebody else may have named the slot otherwise: "peanut", "the user is allergic to peanuts"
+        said = [r for r in on_topic if r.is_active(now) and says_the_same(r.content, candidate.content)]
+        active = [r for r in said if not _apart(candidate, r, now)][-1:]
     if not active:
         same = tuple(c for c in challengers if same_fact(c, candidate))
         return Decision("CREATE", "new", absorbed=same)

@@ -59,7 +59,7 @@ class Base:
     _guard: Guard
     _rules: Rules
     _weights: Weights
-    _threads: receipts.Threads | None
+    _threads: receipts.Checkpoints | None
     _on_event: Callable[[str, dict[str, Any]], None] | None
 
     def report(self, event: str, **data: Any) -> None:

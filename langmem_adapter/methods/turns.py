@@ -6,6 +6,7 @@ from typing import Any, ParamSpec, TypeVar
 from langchain_core.messages import BaseMessage
 
 from langmem_adapter import arguments, injection, learning, retrieval, sessions
+from langmem_adapter.errors import StoreFull, StoreReadOnly
 from langmem_adapter.extraction.origin import coerce
 from langmem_adapter.methods.base import twins
 from langmem_adapter.methods.queue import Queue
@@ -57,7 +58,11 @@ class Turns(Reading, Queue):
         if not spoken:
             return None
         if hear:
-            await self._hear(io, spoken)
+            try:
+                await self._hear(io, spoken)
+            except (StoreReadOnly, StoreFull) as error:  # what is known can be recalled all the same
+                self.report("remember_failed", error=type(error).__name__, thread_id=session_id)
+                hear = False
         last = spoken[-1]
         hits = await self._search(
             io,

@@ -16,11 +16,21 @@ class Wishes(Erasing):
     async def _hold(self, io: IO, user_id: str, reason: str, *, app_name: str = "default") -> Settings:
         """Put the user's data under a legal hold: until `lift_hold`, erasing raises OnHold with the reason."""
         why = texts.content(reason, what="reason")
-        return await consent.change_settings(io, Reader(user_id, app_name), lambda s: s.change(hold=why))
 
-    async def _lift_hold(self, io: IO, user_id: str, *, app_name: str = "default") -> Settings:
-        """End a legal hold; harmless without one."""
-        return await consent.change_settings(io, Reader(user_id, app_name), lambda s: s.change(hold=None))
+        def held(settings: Settings) -> Settings:
+            return settings.change(holds=tuple(dict.fromkeys((*settings.holds, why))))
+
+        return await consent.change_settings(io, Reader(user_id, app_name), held)
+
+    async def _lift_hold(
+        self, io: IO, user_id: str, reason: str | None = None, *, app_name: str = "default"
+    ) -> Settings:
+        """End the hold of this reason, or (None) all; harmless without one."""
+        return await consent.change_settings(
+            io,
+            Reader(user_id, app_name),
+            lambda s: s.change(holds=tuple(r for r in s.holds if reason is not None and r != texts.one_line(reason))),
+        )
 
     async def _pause(self, io: IO, user_id: str, *, app_name: str = "default") -> Settings:
         """From now on nothing is learnt from the user or recalled, also in runs that have begun; see `resume`.

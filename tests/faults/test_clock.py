@@ -46,7 +46,6 @@ def test_turns_are_learnt_in_the_order_in_which_they_were_queued(tmp_path: Path)
         assert [r.content for r in whole(memory)] == [f"The user lives in {city}." for city in CITIES]
 
 
-@pytest.mark.xfail(strict=True, reason="the store's time never goes back, Memory's does")
 def test_a_clock_that_steps_back_revives_no_expired_memory(tmp_path: Path) -> None:
     clock = Clock()
     with Concierge(tmp_path / "m.db", clock=clock) as concierge:
