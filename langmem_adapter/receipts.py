@@ -82,6 +82,8 @@ async def complete(io: IO, reader: Reader, checkpoints: Checkpoints | None) -> l
     open_ = [Receipt.model_validate(i.value["receipt"]) for i in results[0] if i.namespace == ns]
     finished = []
     for receipt in open_:
+        if checkpoints is None and all(p.name == "checkpoints" for p in receipt.places if p.state == "pending"):
+            continue  # whoever opens it with the checkpointer goes on
         done = await io.erase_with([], expect={})
         finished.append(await _finish(io, reader, receipt, done.state, done.note, checkpoints))
     return finished
@@ -115,6 +117,8 @@ async def _finish(
 ) -> Receipt:
     failed = [] if checkpoints is None else await _erased(io, receipt, checkpoints)
     place = _threads(receipt, checkpoints, "pending" if failed else "done", ", ".join(sorted(set(failed))))
+    if checkpoints is None and any(p.name == "checkpoints" and p.state == "pending" for p in receipt.places):
+        place = place.change(state="pending", note="begun with a checkpointer: open the memory with it to go on")
     settled = _settled(receipt, files, note, place)
     # An owner of whom everything is gone keeps no receipt either: it would be the last thing to tell of him.
     last = settled.state == "done" and settled.action == "delete_all"

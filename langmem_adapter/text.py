@@ -187,6 +187,19 @@ def negated(text: str) -> bool:
     return any(w in _NEGATIONS or w.endswith("n't") for w in _meant(text)) or bool(NEGATING.search(text))
 
 
+# "From Rome to Oslo" is not "from Oslo to Rome": beside one of these the order of the others says something.
+_DIRECTED = frozenset("from to than before after over under by of for into onto".split())
+
+
 def says_the_same(a: str, b: str) -> bool:
-    """Equal wording up to case, order, inflection and filler words; numbers and negation must be equal."""
-    return stems(a) == stems(b) and numbers(a) == numbers(b) and negated(a) == negated(b)
+    """Equal wording up to case, inflection and filler words; numbers and negation must be equal.
+
+    The order of the words counts only beside words that give it a meaning, such as "from … to" and "than".
+    """
+    if stems(a) != stems(b) or numbers(a) != numbers(b) or negated(a) != negated(b):
+        return False
+    return _in_order(a) == _in_order(b) or _DIRECTED.isdisjoint([*words(a), *words(b)])
+
+
+def _in_order(text: str) -> list[str]:
+    return list(dict.fromkeys(stem(w) for w in words(text) if w not in _STOP))

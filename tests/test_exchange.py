@@ -223,11 +223,14 @@ def test_a_user_who_has_other_data_is_refused(make, other):
     assert stored(target) == before
 
 
-def test_a_pause_here_is_other_data(make, other):
-    target = make()
+def test_a_pause_here_stays(make, other):
+    target, source = make(), fill(other)
     target.pause(USER)
-    with pytest.raises(InvalidInput, match="settings 'owner'"):
-        target.import_(fill(other).export(user_id=USER))
+    exported = source.export(user_id=USER)
+    target.import_(exported)
+    assert target.settings(user_id=USER).paused
+    assert len(target.get_all(user_id=USER)) == len(source.get_all(user_id=USER))
+    assert target.import_(exported).written == 0
 
 
 def manifest(lines: tuple[str, ...] | list[str], **fields: Any) -> list[str]:

@@ -225,6 +225,21 @@ class TestReceipt:
             assert {r.state for r in memory.receipts(user_id="u")} == {"done"}
             assert set(asked) == {"veg", "s3"}
 
+    def test_without_the_checkpointer_what_is_left_waits_for_it(self, tmp_path: Path):
+        from langgraph.checkpoint.memory import InMemorySaver
+
+        class Down(InMemorySaver):
+            def delete_thread(self, thread_id: str) -> None:
+                raise ConnectionError("down")
+
+        file = tmp_path / "m.db"
+        with Memory(file, extractor=Scripted(DIET), checkpointer=Down()) as memory:
+            say(memory, "veg")
+            assert memory.forget_source("veg", user_id="u").state == "pending"
+        for saver, state in ((None, "pending"), (Down(), "pending"), (None, "pending"), (InMemorySaver(), "done")):
+            with Memory(file, checkpointer=saver) as memory:
+                assert [r.state for r in memory.receipts(user_id="u")] == [state]
+
     def test_a_thread_of_several_people_stays_theirs(self, tmp_path: Path):
         from langmem_adapter.checkpoint.sqlite import SqliteCheckpointer
 

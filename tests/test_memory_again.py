@@ -280,3 +280,25 @@ def test_a_fact_from_a_system_of_record_that_says_the_same_agrees(memory):
     assert (op.action, op.reason) == ("NOOP", "corroborated")
     [one] = memory.get_all(user_id="u")
     assert {s.source_id for s in one.sources} == {"s", "crm"}
+
+
+def test_the_order_of_words_counts_where_it_says_something(memory):
+    for way in ("from rome to oslo", "from oslo to rome"):
+        op = memory.add_fact(f"The user's flight goes {way}.", user_id="u", source_id=way)
+        assert op.action == "CREATE"
+    memory.add_fact("The user likes jazz and blues.", user_id="u", source_id="a")
+    assert memory.add_fact("The user likes blues and jazz.", user_id="u", source_id="b").action == "NOOP"
+
+
+def test_what_has_expired_is_found_by_no_read(make):
+    clock = Clock()
+    memory = make(clock=clock)
+    ends = (clock.now + timedelta(hours=1)).isoformat()
+    op = memory.add_fact("The user is in Rome.", user_id="u", source_id="x", expires_at=ends)
+    assert memory.get(op.memory_id, user_id="u") is not None
+    clock.forward(hours=2)
+    assert memory.get(op.memory_id, user_id="u") is None
+    for read in (memory.why, memory.history):
+        with pytest.raises(MemoryNotFound):
+            read(op.memory_id, user_id="u")
+    assert memory.delete(op.memory_id, user_id="u") == 1

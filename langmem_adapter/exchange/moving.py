@@ -8,6 +8,7 @@ from typing import Literal
 
 from langgraph.store.base import ListNamespacesOp, MatchCondition, PutOp
 
+from langmem_adapter.consent import KEY
 from langmem_adapter.consolidation.step import SEQS_A_TURN, turn_put
 from langmem_adapter.errors import Conflict, InvalidInput
 from langmem_adapter.exchange.archive import Export, Items, Manifest, pack, renamed
@@ -79,7 +80,10 @@ async def _restore_once(io: IO, wanted: Items, target: Reader, now: datetime, dr
     _, versions = await io.read([], versions=sorted(spaces))
     there = await _items(io, target)
     fillers = [at for at in there if at[0] == turns and at[1].startswith(FILLER)]
-    other = [at for at, value in there.items() if at not in fillers and wanted.get(at) != value]
+    own = (target.space("settings"), KEY)
+    if own in there:  # a pause and what is forbidden here stay, also through a deletion of everything
+        wanted = {at: value for at, value in wanted.items() if at != own}
+    other = [at for at, value in there.items() if at not in [*fillers, own] and wanted.get(at) != value]
     if other:
         raise InvalidInput(
             f"user {target.user_id!r} already has {len(other)} other items here, such as {other[0][0][-1]} "

@@ -76,7 +76,14 @@ class Base:
             logger.exception("on_event failed for %s", event)
 
     async def _require(self, io: IO, memory_id: str, reader: Reader) -> tuple[tuple[str, ...], MemoryRecord]:
-        found = await retrieval.find(io, reader, memory_id)
+        found = await self._found(io, memory_id, reader)
         if found is None:
             raise MemoryNotFound(f"no memory {memory_id!r} for user {reader.user_id!r}")
+        return found
+
+    async def _found(self, io: IO, memory_id: str, reader: Reader) -> tuple[tuple[str, ...], MemoryRecord] | None:
+        """The reader's memory of this id; what has expired is as good as gone."""
+        found = await retrieval.find(io, reader, memory_id)
+        if found is None or (found[1].expires_at is not None and found[1].expires_at <= self._rules.clock()):
+            return None
         return found

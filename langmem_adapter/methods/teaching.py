@@ -171,6 +171,8 @@ class Teaching(Queue):
                 f"content reads as {', '.join(reasons)}; that is no memory of a user's, in no one's words"
             )
         _, record = await self._require(io, memory_id, arguments.owner(user_id, app_name, scope))
+        if not self._rules.topics.consents(record.topic):
+            raise InvalidInput(f"topic {record.topic!r} is one without consent: its memories can only be deleted")
         turn = Turn(
             turn_id=f"update-{secrets.token_hex(8)}",
             user_id=record.user_id,
