@@ -76,7 +76,7 @@ class Reading(Base):
         return await retrieval.search(io, reader, op)
 
     async def _get(self, io: IO, memory_id: str, *, user_id: str, app_name: str = "default") -> MemoryRecord | None:
-        """The user's (or the application's) memory of this id, whatever its status; None if there is none (any more)."""
+        """The user's (or the application's) memory of this id, whatever its status; None if there is none."""
         found = await self._found(io, memory_id, Reader(user_id, app_name))
         return found[1] if found else None
 
