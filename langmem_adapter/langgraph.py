@@ -32,7 +32,7 @@ from langgraph.runtime import Runtime, get_runtime
 from langgraph.store.base import BaseStore
 
 from langmem_adapter import injection
-from langmem_adapter.errors import InvalidInput, MissingUser
+from langmem_adapter.errors import Conflict, InvalidInput, MemoryAdapterError, MissingUser, StoreError
 from langmem_adapter.extraction.origin import coerce
 from langmem_adapter.extraction.turns import last_said
 from langmem_adapter.memory import Memory
@@ -263,25 +263,29 @@ def _nothing(memory: Memory, ids: Ids, messages: Sequence[BaseMessage], *, late:
 
 
 async def remember_step(memory: Memory, io: IO, state: Any, ids: Ids, *, backfill: bool = False) -> None:
-    """Learn from the last human message, unless the turn is not to be learnt."""
+    """Learn from the last human message, unless the turn is not to be learnt; queue it if the store cannot be used."""
     if not ids.learn:
         return
     messages = _messages(state)
+    kept = False
     try:
         found = _recalled(memory, ids, state, messages)
-        late = found is not None and found.late
+        kept = found is not None and found.late
         heard = found is not None and found.heard
-        await memory._learn_in_time(
-            io,
-            lambda io: memory._remember(
-                io, messages, **ids.reader, source_type=ids.source_type, backfill=backfill, heard=heard, only_queue=late
-            ),
-            late=late,
-        )
-        if late:
-            memory.report("remember_queued", thread_id=ids.session_id)
-    except Exception as error:  # noqa: BLE001 - the user has the answer; the turn stays queued
+        if not kept:
+            await memory._learn_in_time(
+                io,
+                lambda io: memory._remember(
+                    io, messages, **ids.reader, source_type=ids.source_type, backfill=backfill, heard=heard
+                ),
+            )
+    except Exception as error:  # noqa: BLE001 - the user has the answer; the turn is queued, or will be
         memory.report("remember_failed", error=type(error).__name__, thread_id=ids.session_id)
+        # What the memory itself refuses it refuses again; what its store could not do, it can perhaps do later.
+        kept = not isinstance(error, MemoryAdapterError) or type(error) in (StoreError, Conflict)
+    if kept:
+        memory._keep(messages, Reader(**ids.reader), ids.source_type, backfill=backfill)
+        memory.report("remember_queued", thread_id=ids.session_id)
 
 
 async def summary_step(

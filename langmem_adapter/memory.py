@@ -20,6 +20,7 @@ from langgraph.store.base import BaseStore, ensure_embeddings
 
 from langmem_adapter import arguments, injection, learning, receipts, sessions
 from langmem_adapter.answers import chat_model
+from langmem_adapter.backlog import Backlog
 from langmem_adapter.consolidation.judge import ModelJudge
 from langmem_adapter.consolidation.step import KeepTurns, Rules
 from langmem_adapter.embeddings import HashEmbeddings
@@ -43,6 +44,9 @@ from langmem_adapter.stores.sqlite import SqliteMemoryStore
 from langmem_adapter.topics import DEFAULT_TOPICS, Topic, Topics
 from langmem_adapter.trust import TrustPolicy
 from langmem_adapter.worker import Worker
+
+CLOSING = 2.0
+"""Seconds that `close` waits for a store to take the turns that it could not take before."""
 
 
 class Extractor(Protocol):
@@ -168,6 +172,7 @@ class Memory(Teaching, Turns, Wishes, Moving):
             self._worker = Worker(self._work, name="langmem_adapter")
             self._worker.ask(None)  # what an earlier process left
         self._people = dict(people or {})
+        self._backlog = Backlog(self._take, lambda count: self.report("turns_lost", count=count))
         self._threads = None if checkpointer is None else receipts.checkpoints_of(checkpointer)
         self._checkpoints: Ask[None, Any] | None = None
         keeper: Any = checkpointer
@@ -194,6 +199,7 @@ class Memory(Teaching, Turns, Wishes, Moving):
 
         What is queued stays queued, and is learnt by the next Memory on this store.
         """
+        self._backlog.close(CLOSING)
         if self._worker is not None:
             self._worker.close()
             with contextlib.suppress(StoreError):  # then the leases end by themselves

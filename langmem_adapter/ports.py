@@ -177,6 +177,8 @@ class AsyncPort:
         await asyncio.sleep(seconds)
 
     async def bounded(self, step: Callable[[IO], Coroutine[Any, Any, T]], seconds: float) -> T:
+        # A loop that was closed runs no callbacks.
+        self._late = {task for task in self._late if not task.get_loop().is_closed()}
         _fewer_than(STRAGGLERS, self._late)
         task = asyncio.get_running_loop().create_task(step(self))
         try:

@@ -187,19 +187,20 @@ def negated(text: str) -> bool:
     return any(w in _NEGATIONS or w.endswith("n't") for w in _meant(text)) or bool(NEGATING.search(text))
 
 
-# "From Rome to Oslo" is not "from Oslo to Rome": beside one of these the order of the others says something.
-_DIRECTED = frozenset("from to than before after over under by of for into onto".split())
+_SIGNED = re.compile(r"\w[+#]+|\.\w+\b")
+_PAST = frozenset("was were had did used".split())
 
 
 def says_the_same(a: str, b: str) -> bool:
-    """Equal wording up to case, inflection and filler words; numbers and negation must be equal.
+    """Equal wording up to case, inflection and filler words; order, numbers, tense, signs and negation must be equal.
 
-    The order of the words counts only beside words that give it a meaning, such as "from … to" and "than".
+    "From Rome to Oslo" is not "from Oslo to Rome", "C++" is not "C", and what was is not what is.
     """
-    if stems(a) != stems(b) or numbers(a) != numbers(b) or negated(a) != negated(b):
-        return False
-    return _in_order(a) == _in_order(b) or _DIRECTED.isdisjoint([*words(a), *words(b)])
+    return _told(a) == _told(b)
 
 
-def _in_order(text: str) -> list[str]:
-    return list(dict.fromkeys(stem(w) for w in words(text) if w not in _STOP))
+def _told(text: str) -> tuple[object, ...]:
+    said = words(text)
+    order = tuple(dict.fromkeys(stem(w) for w in said if w not in _STOP))
+    signs = frozenset(_SIGNED.findall(text.casefold()))
+    return order, numbers(text), negated(text), signs, _PAST.isdisjoint(said)

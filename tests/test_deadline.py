@@ -76,12 +76,55 @@ def test_the_turn_goes_on_and_what_was_said_is_learnt_later(store):
     assert time.monotonic() - start < PATIENCE
     assert out["messages"][-1].text == "Understood."
     assert model.system == "Be nice."
-    assert events == ["recall_failed", "remember_failed"]
+    assert events == ["recall_failed", "remember_queued"]
     store.free.set()
+    assert memory._backlog.drain(PATIENCE)
     app.invoke(said("Where do I live?", 4), config())
     app.invoke(said("Where do I live, please?", 5), config())
     assert "Rome" in model.system
     assert memory.pending(user_id="u") == []
+
+
+def test_however_many_turns_a_store_hangs_for_none_is_lost(store):
+    memory = Memory(store, recall_deadline=0.01)
+    app = graph(memory, Model())
+    app.invoke(said("I'm vegan.", 0), config())
+    store.free.clear()
+    for i in range(60):  # far more than are left waiting
+        app.invoke(said(f"I like dish{i}.", i + 1), config(f"u{i % 3}"))
+    store.free.set()
+    assert memory._backlog.drain(PATIENCE)
+    end = time.monotonic() + PATIENCE
+    while memory.retry() or (memory.pending() and time.monotonic() < end):
+        time.sleep(0.01)  # those that were left waiting learn too
+    assert sum(len(memory.get_all(user_id=f"u{i}")) for i in range(3)) == 60
+
+
+def test_tasks_of_a_loop_that_is_closed_are_not_waited_for(store):
+    memory = Memory(store, recall_deadline=0.01)
+    app = graph(memory, Model())
+    app.invoke(said("I'm vegan.", 0), config())
+    store.free.clear()
+    for i in range(20):
+        loop = asyncio.new_event_loop()
+        loop.run_until_complete(recall_node(memory).ainvoke(said("What do I eat?", i), config()))
+        for task in asyncio.all_tasks(loop):
+            task.cancel()
+        loop.close()
+    store.free.set()
+    found = asyncio.run(recall_node(memory).ainvoke(said("What do I eat?", 99), config()))
+    assert not found["memories"]["late"]
+
+
+def test_turns_that_the_store_never_takes_are_told_at_the_end(store):
+    events: list[tuple[str, Any]] = []
+    memory = Memory(store, on_event=lambda name, data: events.append((name, data)), recall_deadline=0.01)
+    app = graph(memory, Model())
+    app.invoke(said("I'm vegan.", 0), config())
+    store.free.clear()
+    app.invoke(said("I live in Rome.", 1), config())
+    memory.close()
+    assert events[-1] == ("turns_lost", {"count": 1})
 
 
 def test_a_store_that_is_slow_once_has_the_turn_queued(store):
@@ -96,6 +139,7 @@ def test_a_store_that_is_slow_once_has_the_turn_queued(store):
     events.clear()
     remember_node(memory).invoke({**said("I live in Rome.", 2), **state}, config())
     assert events == ["remember_queued"]
+    assert memory._backlog.drain(PATIENCE)
     assert [t.messages[0].text for t in memory.pending(user_id="u")] == ["I live in Rome."]
 
 
@@ -114,10 +158,7 @@ async def test_the_async_turn_goes_on_too(store):
     assert out["messages"][-1].text == "Understood."
     assert events[0] == "recall_failed"
     store.free.set()
-    for _ in range(500):
-        if await memory.apending(user_id="u"):
-            break
-        await asyncio.sleep(0.01)
+    assert await asyncio.to_thread(memory._backlog.drain, PATIENCE)
     await agent.ainvoke(said("Hello", 3), config())
     assert "The user lives in Rome." in [r.content for r in await memory.aget_all(user_id="u")]
 

@@ -18,7 +18,7 @@ LAYERS = [
     {"text", "redaction"},
     {"records"},
     {"topics", "trust", "embeddings", "namespaces", "toolcalls"},
-    {"scoring", "ports", "worker"},
+    {"scoring", "ports", "worker", "backlog"},
     {"answers", "arguments", "consent"},
     {"stores"},
     {"extraction", "consolidation", "retrieval", "injection", "checkpoint"},

@@ -12,6 +12,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 
 from langmem_adapter import consent, learning, retrieval, sessions, turnqueue
+from langmem_adapter.backlog import Backlog
 from langmem_adapter.errors import Conflict
 from langmem_adapter.extraction.turns import last_said, turns_of
 from langmem_adapter.learning import Learner
@@ -48,6 +49,7 @@ class Queue(Upkeep):
     _usage: dict[str, Usage]
     _lock: threading.Lock
     _unfinished: set[Reader]
+    _backlog: Backlog
 
     async def _pending(self, io: IO, *, user_id: str | None = None, app_name: str = "default") -> list[Turn]:
         """The user's turns that are not learnt yet, in order, with their `attempts` and last `error`.
@@ -81,6 +83,8 @@ class Queue(Upkeep):
         end = None if timeout is None else time.monotonic() + timeout
         while True:
             rest = None if end is None else max(0.0, end - time.monotonic())
+            if not self._backlog.drain(rest):
+                return False
             if self._worker is not None and not self._worker.drain(rest):
                 return False
             left = [t for owner in list(self._unfinished) for t in self._left(owner)]
@@ -128,6 +132,10 @@ class Queue(Upkeep):
             for owner in owners:
                 self._worker.ask(owner, max(self._debounce, INTERRUPTED), again=False)
         return owners
+
+    def _take(self, spoken: Sequence[Turn]) -> None:
+        """Queue turns that the store could not take before."""
+        run(self._heard(self.io, spoken))
 
     async def _hear(self, io: IO, spoken: Sequence[Turn]) -> None:
         """Queue turns before the user's model runs, and learn what interrupted ones left."""

@@ -114,19 +114,14 @@ class Turns(Reading, Queue):
         source_type: SourceType | None = None,
         backfill: bool = False,
         heard: bool = False,
-        only_queue: bool = False,
     ) -> list[Operation]:
         """Learn from the last human message of a thread, and what followed it; call it after the model answered.
 
         `backfill`: from all human messages, for a thread that is older than its memory. `heard`: `recall` queued the
-        message, so that one which is in the queue no more was erased since, and is not learnt. `only_queue`: learn at
-        the user's next turn.
+        message, so that one which is in the queue no more was erased since, and is not learnt.
         """
         speaker = Reader(user_id, app_name, session_id, agent_id)
         spoken = self._latest(coerce(messages), speaker, arguments.source_kind(source_type), backfill=backfill)
-        if only_queue:
-            await self._heard(io, spoken)
-            return []
         operations = await self._learn(io, spoken, heard=heard and not backfill)
         if self._worker is None and not self._learner.quick:
             # What else is in the queue; if the model cannot be asked, once is enough to know.
@@ -169,14 +164,19 @@ class Turns(Reading, Queue):
         self._warm = True
         return found
 
-    async def _learn_in_time(self, io: IO, step: Callable[[IO], Coroutine[Any, Any, T]], *, late: bool) -> T:
+    async def _learn_in_time(self, io: IO, step: Callable[[IO], Coroutine[Any, Any, T]]) -> T:
         """The result of learning; what takes too long goes on without the turn, which gets a TimeoutError.
 
-        A model may take its time where the caller wants to wait for it. `late`: the store was too slow before.
+        A model may take its time where the caller wants to wait for it.
         """
-        if late:
-            return await io.bounded(step, self._deadline)
         return await (step(io) if self._asks_a_model else io.bounded(step, LEARNING_DEADLINE))
+
+    def _keep(
+        self, messages: Sequence[BaseMessage], speaker: Reader, source_type: SourceType | None, *, backfill: bool
+    ) -> None:
+        """Queue the turns of these messages as soon as the store can take them (see `backlog`)."""
+        kind = arguments.source_kind(source_type)
+        self._backlog.add(self._latest(coerce(messages), speaker, kind, backfill=backfill))
 
     recall, arecall = twins(_recall)
     recall_block, arecall_block = twins(_recall_block)

@@ -64,7 +64,7 @@ def test_one_that_fails_costs_no_turn_and_no_fact(tmp_path: Path) -> None:
     with Concierge(tmp_path / "m.db", embeddings=embedder) as concierge:
         embedder.away = True
         concierge.say("I'm a vegetarian.", id="h1")
-        assert concierge.told() == ["recall_failed", "remember_failed"]
+        assert concierge.told() == ["recall_failed", "remember_failed", "remember_queued"]
         [waiting] = concierge.memory.pending(user_id="u")
         assert waiting.messages[0].text == "I'm a vegetarian."
         embedder.away = False
