@@ -153,8 +153,13 @@ async def _forget_once(
 
 def _names(source_id: str, turns: Iterable[Turn]) -> Names:
     """Whether a (source id, message id) is the source: a thread, a record's name, a message, or a tool by its name."""
-    by_tool = {m.id for t in turns for m in t.messages if m.role == "tool" and m.name == source_id}
-    return lambda found, message_id: source_id in (found, message_id) or message_id in by_tool
+    spoken = list(turns)
+    by_tool = {m.id for t in spoken for m in t.messages if m.role == "tool" and m.name == source_id}
+    # A person's corrections and deletions share a source id that a thread may happen to have as its name.
+    ours = {t.turn_id for t in spoken if t.corrects is not None or any(o.action == "DELETE" for o in t.operations)}
+    return lambda found, message_id: (
+        source_id == message_id or message_id in by_tool or (source_id == found and message_id not in ours)
+    )
 
 
 def _decided(turns: Mapping[str, Turn], parts: Sequence[Rebuilt]) -> dict[str, Turn]:
@@ -196,9 +201,8 @@ def _without(turn: Turn, names: Names) -> Turn:
     """The turn without what the source said in it; a tombstone if that is all."""
     if turn.digest == "" and not turn.candidates:
         return turn
-    if names(turn.source_id, _message_id(turn)) and not any(m.role == "tool" for m in turn.messages):
-        return _tombstone(turn)
-    if names(turn.source_id, None):
+    answered = any(m.role == "tool" for m in turn.messages)  # a tool may have said something too
+    if names(turn.source_id, _message_id(turn)) and not (answered and names(None, _message_id(turn))):
         return _tombstone(turn)
     messages = tuple(m for m in turn.messages if not names(None, m.id))
     kept = [

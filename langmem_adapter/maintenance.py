@@ -26,7 +26,7 @@ from langmem_adapter.records import Maintenance, MemoryRecord, Operation, Source
 from langmem_adapter.retrieval import items_under
 from langmem_adapter.scoring import Weights, Where
 from langmem_adapter.stores.base import RankOp
-from langmem_adapter.text import negated, numbers, words
+from langmem_adapter.text import negated, numbers, says_the_same, stems, words
 from langmem_adapter.text import slot as normal
 
 BATCH = 500
@@ -375,7 +375,9 @@ def _united(
             continue
         kept = first
         for other in group:
-            same = other.memory_id in near[first.memory_id] or other.content == first.content
+            # The same words in another order are as near as can be, and may say the contrary.
+            turned = stems(other.content) == stems(first.content) and not says_the_same(other.content, first.content)
+            same = (other.memory_id in near[first.memory_id] and not turned) or other.content == first.content
             if other is first or other.memory_id in gone or not same or not _overlap(kept, other):
                 continue
             kept, closed = change.united(kept, other, NEAR_IDENTICAL)

@@ -15,6 +15,7 @@ from langgraph.store.base import ListNamespacesOp, MatchCondition, PutOp, Search
 from langmem_adapter.namespaces import Namespace, Reader
 from langmem_adapter.ports import IO, Ask
 from langmem_adapter.records import Place, Receipt
+from langmem_adapter.retrieval import items_under
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +106,8 @@ async def open_owners(io: IO) -> list[Reader]:
 async def kept(io: IO, reader: Reader) -> list[Receipt]:
     """The owner's receipts, oldest first."""
     ns = reader.space("receipts")
-    results, _ = await io.read([SearchOp(ns, None, 1_000, refresh_ttl=False)])
-    return sorted(
-        (Receipt.model_validate(i.value["receipt"]) for i in results[0] if i.namespace == ns),
-        key=lambda r: (r.at, r.receipt_id),
-    )
+    found = [Receipt.model_validate(i.value["receipt"]) for i in await items_under(io, ns) if i.namespace == ns]
+    return sorted(found, key=lambda r: (r.at, r.receipt_id))
 
 
 async def _finish(

@@ -4,6 +4,7 @@ It is a record of its own kind, outside consolidation, kept with its thread and 
 it, or, offline, it is put together from what the session taught and what was said last.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langgraph.store.base import GetOp, PutOp
 
 from langmem_adapter.answers import Answer, calls, insist
+from langmem_adapter.consent import Settings, settings_in, settings_op
 from langmem_adapter.consolidation.step import Rules
 from langmem_adapter.errors import InvalidInput, ModelFailed
 from langmem_adapter.extraction.origin import message_of
@@ -31,6 +33,8 @@ MAX_SUMMARY = 4_000
 """Characters; a longer one is asked for again."""
 PART = 24_000
 """Characters of a conversation that a model is given at once; a longer one is summarised part by part."""
+
+_SENTENCE = re.compile(r"(?<=[.!?])\s+")
 
 PROMPT = """\
 Summarise a conversation between a user and an assistant, so that the assistant can go on without its transcript. At
@@ -69,12 +73,14 @@ async def summarise(
     *,
     people: Mapping[str, str],
     spend: Spend,
+    withheld: Callable[[str, Settings], bool],
     redact: Callable[[str], str] = redacted,
 ) -> MemoryRecord:
     """The new summary of the session: of its earlier summary and these messages. It replaces the earlier one.
 
     `redact` cuts secrets out of the messages first. What was erased is left out, also what is erased while it is
-    written. If nothing is left, nothing is stored. ModelFailed if there is an author who gave none; the earlier summary
+    written, and what the owner does not want to be kept (`withheld`), with its answers. If nothing is left, or while
+    the owner has paused, nothing is stored. ModelFailed if there is an author who gave none; the earlier summary
     stays.
     """
     tries: list[None] = []
@@ -83,9 +89,13 @@ async def summarise(
         tries.append(None)
         space, receipts = summary_space(speaker), speaker.space("receipts")
         # An erasure leaves its receipt in its own commit: what was read before that is read again.
-        (item,), versions = await io.read([GetOp(space, KEY, refresh_ttl=False)], versions=(receipts,))
+        wishes = speaker.space("settings")
+        ops = [GetOp(space, KEY, refresh_ttl=False), settings_op(speaker)]
+        (item, said_of), versions = await io.read(ops, versions=(receipts, wishes))
         earlier = None if item is None else MemoryRecord.model_validate(item.value)
+        settings = settings_in(said_of)
         left = await _left(io, speaker, messages, people, redact, erased=len(tries) > 1)
+        left = [] if settings.paused else _without(left, lambda text: withheld(text, settings))
         spoken = [
             m.model_copy(update={"content": redact(clean(m.text))})
             for m in left
@@ -95,10 +105,12 @@ async def summarise(
         said: dict[str, Any] = {}
         if author is not None and fresh:
             text = await _written(io, author, fresh, earlier, spend)
+            kept = [sentence for sentence in _SENTENCE.split(text) if not withheld(sentence, settings)]
+            text = " ".join(kept) or "Nothing was said yet."
         else:
             text, said = await _offline(io, speaker, fresh, earlier)
         record = _record(speaker, redact(clean(text)), said, messages, earlier, rules)
-        if left or not messages:
+        if not settings.paused and (left or not messages):
             await io.commit([PutOp(space, KEY, record.model_dump(mode="json"), index=False)], expect=versions)
         return record
 
@@ -145,6 +157,18 @@ async def _left(
     return left
 
 
+def _without(messages: Sequence[BaseMessage], withheld: Callable[[str], bool]) -> list[BaseMessage]:
+    """The messages without human ones that are not to be kept, and what answered them."""
+    left: list[BaseMessage] = []
+    keeping = True
+    for message in messages:
+        if isinstance(message, HumanMessage):
+            keeping = not withheld(message.text)
+        if keeping:
+            left.append(message)
+    return left
+
+
 async def _written(
     io: IO, author: Author, fresh: Sequence[BaseMessage], earlier: MemoryRecord | None, spend: Spend
 ) -> str:
@@ -185,9 +209,9 @@ def _parts(lines: Sequence[str]) -> list[list[str]]:
 
 
 async def summary_of(io: IO, speaker: Reader) -> MemoryRecord | None:
-    """The session's summary, if it has one."""
-    (item,), _ = await io.read([GetOp(summary_space(speaker), KEY, refresh_ttl=False)])
-    return None if item is None else MemoryRecord.model_validate(item.value)
+    """The session's summary, if it has one; None while its owner has paused."""
+    (item, said), _ = await io.read([GetOp(summary_space(speaker), KEY, refresh_ttl=False), settings_op(speaker)])
+    return None if item is None or settings_in(said).paused else MemoryRecord.model_validate(item.value)
 
 
 def through(summary: MemoryRecord) -> str | None:

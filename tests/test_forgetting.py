@@ -124,6 +124,15 @@ class TestSource:
         memory.forget_source("b", user_id="u")
         assert contents(memory, "all") == []
 
+    def test_a_thread_called_like_a_correction_takes_none_along(self, make):
+        memory = make(extractor=Scripted(DIET))
+        memory.add(HumanMessage("tall", id="h1"), user_id="u", session_id="correction")
+        say(memory, "veg")
+        [veg] = [r for r in memory.get_all(user_id="u") if r.topic == "diet"]
+        memory.update(veg.memory_id, user_id="u", content="The user is vegan.")
+        memory.forget_source("correction", user_id="u")
+        assert contents(memory) == ["The user is vegan."]
+
     def test_a_source_named_nowhere_gives_an_empty_receipt(self, memory):
         memory.add("I'm vegan.", user_id="u", session_id="s")
         receipt = memory.forget_source("elsewhere", user_id="u")

@@ -30,7 +30,7 @@ async def _once(io: IO, memory_id: str, content: str, turn: Turn, rules: Rules) 
         raise MemoryNotFound(f"no memory {memory_id!r} for user {turn.user_id!r}")
     record = MemoryRecord.model_validate(item.value)
     linked = await neighbours.linked(io, facts, [record])
-    candidate = _candidate(record, content, turn)
+    candidate = corrected_to(record, content).change(message_id=turn.turn_id)
     decision = decided(record, candidate, linked)
     now = rules.clock()
     change = Change(owner_of(turn), now, rules.policy, counter(versions[turns], [record, *linked.values()]))
@@ -64,7 +64,8 @@ def corrected(decision: Decision, candidate: Candidate, turn: Turn, rules: Rules
     return apply(decision, candidate, [], topic=topic, slot=candidate.slot, source=source, change=change)
 
 
-def _candidate(record: MemoryRecord, content: str, turn: Turn) -> Candidate:
+def corrected_to(record: MemoryRecord, content: str) -> Candidate:
+    """The fact that a record becomes with a person's new words."""
     return Candidate(
         content=content,
         topic=record.topic,
@@ -73,7 +74,6 @@ def _candidate(record: MemoryRecord, content: str, turn: Turn) -> Candidate:
         kind=record.kind,
         subject=record.subject,
         excerpt=content,
-        message_id=turn.turn_id,
         importance=record.importance,
         purpose=record.purpose,
         legal_basis=record.legal_basis,

@@ -63,7 +63,10 @@ async def import_mem0(
     """See `Memory.import_mem0`."""
     left_out = Tally()
     whose = None if user_id is None else owner(user_id, "user_id")
-    rows = _rows(await json_of(io, memories))
+    given = await json_of(io, memories)
+    rows = _rows(given)
+    for at, relation in enumerate((given.get("relations") or ()) if isinstance(given, Mapping) else ()):
+        left_out.add("relations", f"relations[{at}]" if isinstance(relation, Mapping) else repr(relation)[:80])
     events: dict[str, list[Event]] = defaultdict(list)
     if history is not None:
         for event in await io.ask(_HISTORY, history):

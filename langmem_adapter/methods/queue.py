@@ -13,14 +13,17 @@ from langchain_core.messages import BaseMessage
 
 from langmem_adapter import consent, learning, retrieval, sessions, turnqueue
 from langmem_adapter.backlog import Backlog
+from langmem_adapter.consent import Settings
 from langmem_adapter.errors import Conflict
+from langmem_adapter.extraction.rules import RuleExtractor
 from langmem_adapter.extraction.turns import last_said, turns_of
+from langmem_adapter.extraction.unsaid import unsaid
 from langmem_adapter.learning import Learner
 from langmem_adapter.methods.base import twins
 from langmem_adapter.methods.upkeep import Upkeep
 from langmem_adapter.namespaces import Reader, namespace
 from langmem_adapter.ports import IO, Ask, run
-from langmem_adapter.records import MemoryRecord, Operation, SourceType, Turn, Usage
+from langmem_adapter.records import MemoryRecord, Message, Operation, SourceType, Turn, Usage
 from langmem_adapter.worker import Worker
 
 LOOK_AGAIN = 0.5
@@ -193,8 +196,21 @@ class Queue(Upkeep):
             self._author,
             people=self._people,
             spend=spend,
+            withheld=self._withheld,
             redact=self._guard.redact,
         )
+
+    def _withheld(self, text: str, settings: Settings) -> bool:
+        """Whether a text is not to be quoted: the guard would hold it, or its speaker does not want it to be kept."""
+        if unsaid(text) or self._guard.reasons(text):
+            return True
+        topics = self._rules.topics
+        if not settings.topics and not settings.facts and all(topics.consents(t.name) for t in topics):
+            return False
+        said = Message(id="m", role="human", text=text)
+        turn = Turn(turn_id="m", user_id="", at=self._rules.clock(), messages=(said,), digest="", source_id="m")
+        found = RuleExtractor().extract(turn).candidates
+        return any(settings.forbids(c) or not topics.consents(c.topic) for c in found)
 
     async def _fell_silent(self, io: IO, messages: Sequence[BaseMessage], speaker: Reader) -> None:
         """Summarise a session that its user has come back to; by the worker, where a model would hold up the turn."""

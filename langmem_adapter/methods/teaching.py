@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from langmem_adapter import arguments, consent, learning
 from langmem_adapter import text as texts
-from langmem_adapter.consolidation.correct import correct
+from langmem_adapter.consolidation.correct import correct, corrected_to
 from langmem_adapter.consolidation.step import consolidate, reader_of
 from langmem_adapter.errors import InvalidInput, MemoryNotFound
 from langmem_adapter.extraction.origin import coerce
@@ -170,9 +170,12 @@ class Teaching(Queue):
             raise InvalidInput(
                 f"content reads as {', '.join(reasons)}; that is no memory of a user's, in no one's words"
             )
-        _, record = await self._require(io, memory_id, arguments.owner(user_id, app_name, scope))
+        owner = arguments.owner(user_id, app_name, scope)
+        _, record = await self._require(io, memory_id, owner)
         if not self._rules.topics.consents(record.topic):
             raise InvalidInput(f"topic {record.topic!r} is one without consent: its memories can only be deleted")
+        if (await consent.settings_of(io, owner)).forbids(corrected_to(record, text)):
+            raise InvalidInput("this is never to be remembered, as the user wished; call allow() first")
         turn = Turn(
             turn_id=f"update-{secrets.token_hex(8)}",
             user_id=record.user_id,

@@ -35,13 +35,14 @@ class Upkeep(Base):
     ) -> Maintenance:
         """Keep memories up: what was done, by record, and why. Of one user, or (None) of all of an application.
 
-        Memories that expired `retention_days` ago (default: the Memory's) or whose decayed confidence is below `floor`
-        are erased, but never what a person or a system of record said on a sensitive topic; near-identical ones become
-        one; inferred ones give way to newer explicit ones; what a crash left half done is completed, erasures too;
-        the texts of turns go that no memory needs. Event "size" when an owner passes `alert_at` records, once until
-        there were fewer again. With all users a `SqliteCheckpointer` is maintained too. Safe beside live traffic, and
-        again after an interruption. `progress(done, total)` counts owners. Under a legal hold nothing is deleted.
-        Conflict if other writers won fifty times; with all users that one is named in `failed`, and the others go on.
+        Memories that expired `retention_days` ago (default: the Memory's) or whose decayed confidence is below
+        `floor` are erased, but never what a person or a system of record said on a sensitive topic; near-
+        identical ones become one; inferred ones give way to newer explicit ones; what a crash left half done is
+        completed, erasures too; the texts of turns go that no memory needs. Event "size" when an owner passes
+        `alert_at` records, once until there were fewer again. With all users a `SqliteCheckpointer` is
+        maintained too, if nobody is under a hold. Safe beside live traffic, and again after an interruption.
+        `progress(done, total)` counts owners. Under a legal hold nothing is deleted. Conflict if other writers
+        won fifty times; with all users that one is named in `failed`, and the others go on.
         """
         retention = self._retention if retention_days is None else arguments.days(retention_days, "retention_days")
         limits = maintenance.Limits(retention, arguments.number(floor, "floor"), arguments.count(alert_at, "alert_at"))
@@ -60,7 +61,7 @@ class Upkeep(Base):
                 report = report.change(failed={**report.failed, reader.user_id: type(error).__name__})
         if progress is not None:
             progress(len(readers), len(readers))
-        if self._checkpoints is not None and not alone:
+        if self._checkpoints is not None and not alone and not report.held:  # it does not know whose threads are whose
             removed = await io.ask(self._checkpoints, None)
             report = report.change(checkpoints=removed.threads + removed.checkpoints)
         return report
