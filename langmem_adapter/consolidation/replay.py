@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 from langmem_adapter.consolidation.apply import Applied, Change, fresh_id, supports
 from langmem_adapter.consolidation.correct import corrected, decided
-from langmem_adapter.consolidation.decide import Decision
 from langmem_adapter.consolidation.step import SEQS_A_TURN, Rules, consolidated, owner_of
 from langmem_adapter.consolidation.undo import Names, unlink
 from langmem_adapter.records import Candidate, MemoryRecord, Operation, Turn
@@ -346,7 +345,7 @@ def _correct(turn: Turn, candidate: Candidate, played: _Played, rules: Rules, ch
     ]
     incumbent = max(there, key=lambda r: r.seq, default=None)
     if incumbent is None:
-        return corrected(Decision("CREATE", "corrected_by_person"), candidate, turn, rules, change)
+        return consolidated(candidate, turn, played.known, rules, change, None)
     linked = {i: played.known[i] for i in incumbent.contested_by if i in played.known}
     return corrected(decided(incumbent, candidate, linked), candidate, turn, rules, change)
 
