@@ -284,7 +284,7 @@ async def remember_step(memory: Memory, io: IO, state: Any, ids: Ids, *, backfil
         # What the memory itself refuses it refuses again; what its store could not do, it can perhaps do later.
         kept = not isinstance(error, MemoryAdapterError) or type(error) in (StoreError, Conflict)
     if kept:
-        memory._keep(messages, Reader(**ids.reader), ids.source_type, backfill=backfill)
+        await memory._keep(io, messages, Reader(**ids.reader), ids.source_type, backfill=backfill)
         memory.report("remember_queued", thread_id=ids.session_id)
 
 

@@ -207,6 +207,15 @@ def _fewer_than(most: int, late: Collection[object]) -> None:
         raise TimeoutError(f"{len(late)} earlier calls still wait for the store")
 
 
+AT_ONCE = 8_192
+"""Characters of text that are worked on where one stands; an event loop would notice more."""
+
+
+async def worked(io: IO, work: Callable[[], T], size: int) -> T:
+    """The result of work on so many characters of text: of more than a few asked for, so that no loop waits for it."""
+    return work() if size <= AT_ONCE else await io.ask(Ask(lambda _: work()), None)
+
+
 ATTEMPTS = 50
 """How often a conditional commit is tried before its Conflict is raised."""
 

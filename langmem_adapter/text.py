@@ -45,6 +45,7 @@ _HIDDEN = dict.fromkeys(
     + [c for c in range(0x20) if c not in (0x09, 0x0A, 0x0D)]
     + [*range(0x7F, 0xA0)]
 )
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007e]+\U000e007f")
 _TAGS = re.compile("[\U000e0000-\U000e007f]+")
 _JOINER = re.compile("[\u200c\u200d]")
@@ -73,7 +74,7 @@ def clean(text: str, *, what: str = "content") -> str:
 
 
 def _has_surrogate(text: str) -> bool:
-    return any("\ud800" <= c <= "\udfff" for c in text)
+    return _SURROGATE.search(text) is not None
 
 
 def _joins(text: str, at: int) -> bool:

@@ -17,7 +17,7 @@ from langmem_adapter.errors import ModelFailed
 from langmem_adapter.extraction.turns import news, said_again
 from langmem_adapter.extraction.unsaid import unsaid
 from langmem_adapter.namespaces import Reader
-from langmem_adapter.ports import IO, retried
+from langmem_adapter.ports import IO, retried, worked
 from langmem_adapter.records import Turn
 from langmem_adapter.retrieval import items_under
 
@@ -39,7 +39,7 @@ async def hear(io: IO, spoken: Iterable[Turn], *, known: bool = False, claimed: 
     heard = []
     for turn in spoken:
         named = await distinguished(io, turn, await stored_turn(io, turn)) if turn.anonymous else turn
-        named = _without_unsaid(named)
+        named = await worked(io, functools.partial(_without_unsaid, named), sum(len(m.text) for m in named.messages))
         heard.append(await retried(io, functools.partial(_hear, io, named, known, claimed)))
     return heard
 

@@ -6,6 +6,7 @@ Who said it is decided here, from the message a candidate names; an extractor's 
 from collections import Counter
 from collections.abc import Iterable
 
+from langmem_adapter.extraction.ends import LEFT_OUT
 from langmem_adapter.extraction.grounding import ground, mentions
 from langmem_adapter.extraction.unsaid import unsaid
 from langmem_adapter.records import Candidate, Extraction, Message, SourceType, Turn
@@ -22,6 +23,8 @@ def accept(turn: Turn, proposed: Extraction, topics: Topics, policy: TrustPolicy
     """The candidates that may be consolidated, and how many were dropped for which reason."""
     messages = {m.id: m for m in turn.messages}
     dropped = Counter(proposed.dropped)
+    if cut := sum(1 for m in turn.messages if LEFT_OUT.search(m.text)):
+        dropped["left_out"] += cut
     accepted = []
     for candidate in proposed.candidates:
         message = messages.get(candidate.message_id or "")

@@ -17,8 +17,8 @@ from langchain_core.messages import (
     convert_to_messages,
 )
 
-from langmem_adapter import text as texts
 from langmem_adapter.errors import InvalidInput
+from langmem_adapter.extraction.ends import redacted_ends
 from langmem_adapter.records import Message
 from langmem_adapter.redaction import redacted
 
@@ -75,16 +75,27 @@ def message_of(
     `index` is its position in the thread and is hashed into the id of a message that has none. `people` maps the
     `name` of a human message to a user id; a message with an unmapped name is nobody's (`other`). A quoted
     `<MEMORIES>` block is cut out of human text, and `redact` cuts secrets out of any: nobody behind this door sees
-    them.
+    them. Of a very long text only the ends go on (see `ends`).
     """
     role, owner = _author(message, people or {}, user_id)
-    text = redact(texts.clean(_text(message, index), what=f"messages[{index}].content"))
+    text = redacted_ends(_text(message, index), redact, what=f"messages[{index}].content")
     if role == "human":
         text = without_memories(text)
     return Said(
         Message(id=message.id or _hashed(session_id, role, text, index), role=role, text=text, name=message.name),
         owner,
     )
+
+
+def typed_by(message: BaseMessage, people: Mapping[str, str], user_id: str) -> str | None:
+    """The user id of the person who typed the message; None if none did, or nobody knows who."""
+    return _author(message, people, user_id)[1]
+
+
+def length(message: BaseMessage) -> int:
+    """Characters of the message's text."""
+    content: Any = message.content
+    return len(content) if isinstance(content, str) else sum(len(_block_text(block)) for block in content)
 
 
 def _author(message: BaseMessage, people: Mapping[str, str], user_id: str) -> tuple[Role, str | None]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from langmem_adapter.extraction import flags, times
 from langmem_adapter.extraction.clauses import WINDOW, Clause, Sentence, clauses, sentences, windows
+from langmem_adapter.extraction.ends import beginning
 from langmem_adapter.extraction.grounding import unsupported
 from langmem_adapter.extraction.masking import FAKE_ROLE, straight
 from langmem_adapter.extraction.patterns import RULES
@@ -84,14 +85,16 @@ class RuleExtractor:
 
 
 def _spoken(message: Message, turn: Turn, kept: dict[tuple[str, ...], Candidate], dropped: Counter[str]) -> None:
-    if any(FAKE_ROLE.search(piece) for _, piece in windows(message.text)):
+    # What stands behind a gap may be anybody's words: whose, the gap may have said.
+    text = beginning(message.text)
+    if any(FAKE_ROLE.search(piece) for _, piece in windows(text)):
         dropped["fake_role"] += 1
     refused: dict[str, str | None] = {}
     read: dict[tuple[str, frozenset[str]], list[Candidate]] = {}
-    for sentence in sentences(message.text):
+    for sentence in sentences(text):
         if len(kept) >= MAX_CANDIDATES or len(read) >= MAX_SENTENCES:
             # Nobody tells this much at once: the rest is counted by how its sentences begin.
-            rest = windows(message.text[sentence.start :])
+            rest = windows(text[sentence.start :])
             dropped["too_many"] += sum(1 for _, piece in rest for _ in _SPEAKS_OF_SELF.finditer(piece))
             return
         if not _WORTH_SPLITTING.search(sentence.words):

@@ -4,9 +4,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from hashlib import blake2b
 
-from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.messages import BaseMessage, FunctionMessage, HumanMessage, ToolMessage
 
-from langmem_adapter.extraction.origin import message_of
+from langmem_adapter.extraction.origin import message_of, typed_by
 from langmem_adapter.namespaces import Reader, escape
 from langmem_adapter.records import Message, SourceType, Turn
 from langmem_adapter.redaction import redacted
@@ -32,6 +32,8 @@ def turns_of(
     speaker.facts()  # every id is checked before anything is read
     groups: list[tuple[str, list[Message], bool]] = []
     for index, message in enumerate(messages[start:], start):
+        if not _may_teach(message, tools):
+            continue
         said = message_of(
             message,
             index=index,
@@ -42,7 +44,7 @@ def turns_of(
         )
         if said.owner is not None:
             groups.append((said.owner, [said.message], message.id is None))
-        elif groups and said.message.role == "tool" and said.message.name in tools:
+        elif groups and said.message.role == "tool":
             groups[-1][1].append(said.message)
     turns = []
     for owner, parts, anonymous in groups:
@@ -92,6 +94,37 @@ def said_again(turn: Turn, earlier: Sequence[Turn]) -> Turn:
     turn_id = f"{base}#{len(same) + 1}"
     messages = tuple(m.change(id=f"{m.id}#{len(same) + 1}") for m in turn.messages)
     return turn.change(turn_id=turn_id, messages=messages)
+
+
+def last_id(
+    messages: Sequence[BaseMessage], speaker: Reader, *, people: Mapping[str, str], redact: Callable[[str], str]
+) -> str | None:
+    """The id of the last message that a person typed since the last answer; None if there is none.
+
+    No text is looked at but that of a message without an id.
+    """
+    speaker.facts()
+    for index in range(len(messages) - 1, last_said(messages) - 1, -1):
+        message = messages[index]
+        if typed_by(message, people, speaker.user_id) is not None:
+            return (
+                message.id
+                or message_of(
+                    message,
+                    index=index,
+                    session_id=speaker.session_id,
+                    people=people,
+                    user_id=speaker.user_id,
+                    redact=redact,
+                ).message.id
+            )
+    return None
+
+
+def _may_teach(message: BaseMessage, tools: Collection[str]) -> bool:
+    if isinstance(message, (ToolMessage, FunctionMessage)):
+        return message.name in tools
+    return isinstance(message, HumanMessage)
 
 
 def last_said(messages: Sequence[BaseMessage]) -> int:

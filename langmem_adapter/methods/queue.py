@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -15,6 +15,7 @@ from langmem_adapter import consent, learning, retrieval, sessions, turnqueue
 from langmem_adapter.backlog import Backlog
 from langmem_adapter.consent import Settings
 from langmem_adapter.errors import Conflict
+from langmem_adapter.extraction.origin import length
 from langmem_adapter.extraction.rules import RuleExtractor
 from langmem_adapter.extraction.turns import last_said, turns_of
 from langmem_adapter.extraction.unsaid import unsaid
@@ -22,7 +23,7 @@ from langmem_adapter.learning import Learner
 from langmem_adapter.methods.base import twins
 from langmem_adapter.methods.upkeep import Upkeep
 from langmem_adapter.namespaces import Reader, namespace
-from langmem_adapter.ports import IO, Ask, run
+from langmem_adapter.ports import IO, Ask, run, worked
 from langmem_adapter.records import MemoryRecord, Message, Operation, SourceType, Turn, Usage
 from langmem_adapter.worker import Worker
 
@@ -107,8 +108,9 @@ class Queue(Upkeep):
         with self._lock:
             return dict(self._usage)
 
-    def _latest(
+    async def _latest(
         self,
+        io: IO,
         messages: Sequence[BaseMessage],
         speaker: Reader,
         source_type: SourceType | None = None,
@@ -116,16 +118,34 @@ class Queue(Upkeep):
         backfill: bool = False,
     ) -> list[Turn]:
         """The turns of the human messages since the last answer (all, with `backfill`)."""
-        return turns_of(
+        start = 0 if backfill else last_said(messages)
+        return await self._spoken(io, messages, speaker, at=self._rules.clock(), source_type=source_type, start=start)
+
+    async def _spoken(
+        self,
+        io: IO,
+        messages: Sequence[BaseMessage],
+        speaker: Reader,
+        *,
+        at: datetime,
+        source_type: SourceType | None,
+        source_id: str | None = None,
+        start: int = 0,
+    ) -> list[Turn]:
+        """The turns among `messages[start:]`."""
+        work = functools.partial(
+            turns_of,
             messages,
             speaker,
-            at=self._rules.clock(),
+            at=at,
             people=self._people,
             tools=self._tools,
             source_type=source_type,
-            start=0 if backfill else last_said(messages),
+            source_id=source_id,
+            start=start,
             redact=self._guard.redact,
         )
+        return await worked(io, work, sum(length(m) for m in messages[start:]))
 
     async def _heard(self, io: IO, spoken: Sequence[Turn]) -> list[Reader]:
         """Queue turns that are to be learnt later; whose they are."""

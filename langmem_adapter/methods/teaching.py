@@ -11,7 +11,7 @@ from langmem_adapter.consolidation.correct import correct, corrected_to
 from langmem_adapter.consolidation.step import consolidate, reader_of
 from langmem_adapter.errors import InvalidInput, MemoryNotFound
 from langmem_adapter.extraction.origin import coerce
-from langmem_adapter.extraction.turns import digest, turns_of
+from langmem_adapter.extraction.turns import digest
 from langmem_adapter.methods.base import twins
 from langmem_adapter.methods.queue import Queue
 from langmem_adapter.namespaces import Reader, namespace
@@ -43,15 +43,13 @@ class Teaching(Queue):
         now). A message that was learnt from before changes nothing; the same id with new text replaces what it
         taught. InvalidInput for what cannot be used; Conflict if other writers won fifty times.
         """
-        spoken = turns_of(
+        spoken = await self._spoken(
+            io,
             coerce(messages),
             Reader(user_id, app_name, session_id, agent_id),
             at=arguments.moment(at, "at") or self._rules.clock(),
-            people=self._people,
-            tools=self._tools,
             source_type=arguments.source_kind(source_type),
             source_id=arguments.source_id(source_id),
-            redact=self._guard.redact,
         )
         return await self._learn(io, spoken)
 

@@ -8,6 +8,7 @@ from langchain_core.messages import BaseMessage
 from langmem_adapter import arguments, injection, learning, retrieval, sessions
 from langmem_adapter.errors import StoreFull, StoreReadOnly
 from langmem_adapter.extraction.origin import coerce
+from langmem_adapter.extraction.turns import last_id
 from langmem_adapter.methods.base import twins
 from langmem_adapter.methods.queue import Queue
 from langmem_adapter.methods.reading import Reading
@@ -54,7 +55,7 @@ class Turns(Reading, Queue):
         left there is learnt, if that needs no model (else by `remember`, which does not hold up the user's own).
         """
         speaker = Reader(user_id, app_name, session_id, agent_id)
-        spoken = self._latest(coerce(messages), speaker, arguments.source_kind(source_type))
+        spoken = await self._latest(io, coerce(messages), speaker, arguments.source_kind(source_type))
         if not spoken:
             return None
         if hear:
@@ -121,7 +122,9 @@ class Turns(Reading, Queue):
         message, so that one which is in the queue no more was erased since, and is not learnt.
         """
         speaker = Reader(user_id, app_name, session_id, agent_id)
-        spoken = self._latest(coerce(messages), speaker, arguments.source_kind(source_type), backfill=backfill)
+        spoken = await self._latest(
+            io, coerce(messages), speaker, arguments.source_kind(source_type), backfill=backfill
+        )
         operations = await self._learn(io, spoken, heard=heard and not backfill)
         if self._worker is None and not self._learner.quick:
             # What else is in the queue; if the model cannot be asked, once is enough to know.
@@ -155,8 +158,7 @@ class Turns(Reading, Queue):
     def last_said(self, messages: Sequence[BaseMessage], **ids: Any) -> str | None:
         """The id of the last message that the user typed; None if there is none. For the ids see `recall`."""
         reader = Reader(ids["user_id"], ids["app_name"], ids["session_id"], ids["agent_id"])
-        spoken = self._latest(coerce(messages), reader)
-        return spoken[-1].messages[0].id if spoken else None
+        return last_id(coerce(messages), reader, people=self._people, redact=self._guard.redact)
 
     async def _in_time(self, io: IO, step: Callable[[IO], Coroutine[Any, Any, T]]) -> T:
         """The result of a recall, or TimeoutError when a turn cannot wait for it any longer."""
@@ -171,12 +173,18 @@ class Turns(Reading, Queue):
         """
         return await (step(io) if self._asks_a_model else io.bounded(step, LEARNING_DEADLINE))
 
-    def _keep(
-        self, messages: Sequence[BaseMessage], speaker: Reader, source_type: SourceType | None, *, backfill: bool
+    async def _keep(
+        self,
+        io: IO,
+        messages: Sequence[BaseMessage],
+        speaker: Reader,
+        source_type: SourceType | None,
+        *,
+        backfill: bool,
     ) -> None:
         """Queue the turns of these messages as soon as the store can take them (see `backlog`)."""
         kind = arguments.source_kind(source_type)
-        self._backlog.add(self._latest(coerce(messages), speaker, kind, backfill=backfill))
+        self._backlog.add(await self._latest(io, coerce(messages), speaker, kind, backfill=backfill))
 
     recall, arecall = twins(_recall)
     recall_block, arecall_block = twins(_recall_block)
