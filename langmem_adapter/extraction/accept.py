@@ -3,8 +3,9 @@
 Who said it is decided here, from the message a candidate names; an extractor's own word can only lower trust.
 """
 
+import functools
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from langmem_adapter.extraction.ends import LEFT_OUT
 from langmem_adapter.extraction.grounding import ground, mentions
@@ -22,6 +23,7 @@ MAX_ENTITIES = 20
 def accept(turn: Turn, proposed: Extraction, topics: Topics, policy: TrustPolicy) -> Extraction:
     """The candidates that may be consolidated, and how many were dropped for which reason."""
     messages = {m.id: m for m in turn.messages}
+    mentioned = functools.cache(mentions)  # of a long message once, however many names are proposed
     dropped = Counter(proposed.dropped)
     if cut := sum(1 for m in turn.messages if LEFT_OUT.search(m.text)):
         dropped["left_out"] += cut
@@ -34,7 +36,7 @@ def accept(turn: Turn, proposed: Extraction, topics: Topics, policy: TrustPolicy
         if message.role == "human" and unsaid(message.text):
             dropped["not_to_be_remembered"] += 1
             continue
-        settled = _settled(candidate, message, turn, topics, policy)
+        settled = _settled(candidate, message, turn, topics, policy, mentioned)
         reason = _refusal(settled, messages)
         if reason is None:
             accepted.append(settled)
@@ -51,7 +53,20 @@ def _refusal(candidate: Candidate, messages: dict[str, Message]) -> str | None:
     return ground(candidate, messages)
 
 
-def _settled(candidate: Candidate, message: Message, turn: Turn, topics: Topics, policy: TrustPolicy) -> Candidate:
+def _settled(
+    candidate: Candidate,
+    message: Message,
+    turn: Turn,
+    topics: Topics,
+    policy: TrustPolicy,
+    mentioned: Callable[[str], Callable[[str], bool]],
+) -> Candidate:
+
+    def said(name: str) -> str:
+        """The name, if the message mentions it; else ""."""
+        tidy = _tidy(name)
+        return tidy if 0 < len(tidy) <= MAX_FIELD and mentioned(message.text)(tidy) else ""
+
     kind: SourceType
     if message.role == "tool":
         kind = "tool_output"
@@ -66,8 +81,8 @@ def _settled(candidate: Candidate, message: Message, turn: Turn, topics: Topics,
         subject=_tidy(candidate.subject) or "user",
         kind=_tidy(candidate.kind)[:MAX_FIELD],
         # Of these a wrong one is no reason to lose the fact.
-        replaces=_said(candidate.replaces or "", message) or None,
-        entities=tuple(e for e in (_said(e, message) for e in candidate.entities[:MAX_ENTITIES]) if e),
+        replaces=said(candidate.replaces or "") or None,
+        entities=tuple(e for e in map(said, candidate.entities[:MAX_ENTITIES]) if e),
         source_type=kind,
         topic=candidate.topic if candidate.topic in topics else "general",
     )
@@ -75,12 +90,6 @@ def _settled(candidate: Candidate, message: Message, turn: Turn, topics: Topics,
 
 def _tidy(text: str) -> str:
     return one_line(clean(text))
-
-
-def _said(name: str, message: Message) -> str:
-    """The name, if the message mentions it; else ""."""
-    tidy = _tidy(name)
-    return tidy if len(tidy) <= MAX_FIELD and mentions(message.text, tidy) else ""
 
 
 def _distinct(candidates: Iterable[Candidate]) -> list[Candidate]:

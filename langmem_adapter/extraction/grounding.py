@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from langmem_adapter.languages import (
     CJK,
@@ -87,10 +87,10 @@ def unsupported(candidate: Candidate, message: str = "") -> str | None:
     return None
 
 
-def mentions(text: str, words_: str) -> bool:
-    """Whether each of the words (at least one) stands in the text, in whatever form."""
-    wanted = frozenset(words(words_))
-    return bool(wanted) and _Said(text).all(wanted)
+def mentions(text: str) -> Callable[[str], bool]:
+    """Whether each word of a name (at least one) stands in the text, in whatever form; the text is read once."""
+    said = _Said(text)
+    return lambda name: bool(words(name)) and said.all(frozenset(words(name)))
 
 
 class _Said:
