@@ -9,7 +9,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self
 
@@ -215,14 +215,18 @@ class Memory(Teaching, Turns, Wishes, Moving):
 
 
 def _forward(clock: Callable[[], datetime]) -> Callable[[], datetime]:
-    """The clock, standing still where it would step back: nothing that has expired comes to life again."""
+    """The clock, going on from where it was when it steps back: what has expired does not come to life again."""
     lock = threading.Lock()
     latest = datetime.min.replace(tzinfo=UTC)
+    ahead = timedelta(0)
 
     def now() -> datetime:
-        nonlocal latest
+        nonlocal latest, ahead
         with lock:
-            latest = max(latest, clock())
+            at = clock() + ahead
+            if at < latest:
+                ahead += latest - at
+            latest = max(latest, at)
             return latest
 
     return now

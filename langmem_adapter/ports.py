@@ -185,6 +185,7 @@ class AsyncPort:
             await asyncio.wait({task}, timeout=seconds)
         except asyncio.CancelledError:
             task.cancel()
+            await asyncio.wait({task}, timeout=TIDYING)  # it gives back what it holds
             raise
         if not task.done():
             self._late.add(task)  # the loop itself holds a task but weakly
@@ -198,6 +199,8 @@ class AsyncPort:
             task.exception()  # nobody waits for it any more
 
 
+TIDYING = 1.0
+"""Seconds that a cancelled step may take to end."""
 STRAGGLERS = 16
 """Calls that may be left waiting for a store that does not answer, before further ones do not even begin."""
 

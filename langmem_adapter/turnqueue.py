@@ -4,9 +4,10 @@ Every write looks at the stored turn again in its own conditional commit: what w
 stays, and what was learnt stays learnt.
 """
 
+import asyncio
 import functools
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from langgraph.store.base import GetOp
@@ -16,7 +17,7 @@ from langmem_adapter.consolidation.step import reader_of, spaces, turn_put
 from langmem_adapter.errors import ModelFailed
 from langmem_adapter.extraction.turns import news, said_again
 from langmem_adapter.extraction.unsaid import unsaid
-from langmem_adapter.namespaces import Reader
+from langmem_adapter.namespaces import Namespace, Reader
 from langmem_adapter.ports import IO, retried, worked
 from langmem_adapter.records import Turn
 from langmem_adapter.retrieval import items_under
@@ -129,9 +130,10 @@ async def _hear(io: IO, turn: Turn, known: bool, claimed: datetime | None) -> Tu
     if stored is not None and stored.digest == turn.digest and len(stored.messages) >= len(turn.messages):
         return turn
     fresh = fresh.change(seq=fresh.seq or versions[ns] + 1)
-    fresh = fresh if claimed is None else _claimed(fresh, claimed)
-    await io.commit([turn_put(ns, fresh)], expect=versions)
-    return fresh
+    if claimed is None:
+        await io.commit([turn_put(ns, fresh)], expect=versions)
+        return fresh
+    return await _taken(io, _claimed(fresh, claimed), versions)
 
 
 async def _claim(io: IO, turn: Turn, now: datetime, at_once: bool) -> Turn | None:
@@ -144,8 +146,15 @@ async def _claim(io: IO, turn: Turn, now: datetime, at_once: bool) -> Turn | Non
         return None
     if _waits(stored, now) and not (at_once and stored.leased_to is None):
         return None
-    claimed = _claimed(stored, now)
-    await io.commit([turn_put(ns, claimed)], expect=versions)
+    return await _taken(io, _claimed(stored, now), versions)
+
+
+async def _taken(io: IO, claimed: Turn, versions: Mapping[Namespace, int]) -> Turn:
+    try:
+        await io.commit([turn_put(spaces(claimed)[1], claimed)], expect=versions)
+    except asyncio.CancelledError:  # it may have been done all the same, and nobody would know of it
+        await free(io, claimed)
+        raise
     return claimed
 
 

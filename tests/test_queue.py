@@ -421,6 +421,8 @@ def test_a_clock_set_back_holds_up_nothing(make):
     with pytest.raises(ModelFailed):
         memory.add(HumanMessage("I like tea", id="h"), user_id="u", session_id="s")
     clock.forward(days=-1)
+    assert memory.search("tea", user_id="u") == []
+    clock.forward(minutes=2)  # the pause after a failure
     model.replies = [liked]
     memory.remember([HumanMessage("I like milk", id="m")], user_id="u", session_id="s")
     assert memory.pending(user_id="u") == []

@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, ClassVar
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -23,6 +24,7 @@ from invariants import whole
 from langchain_core.messages import HumanMessage
 from support import SOAK, Clock
 
+from langmem_adapter.errors import InvalidInput
 from langmem_adapter.memory import Memory
 from langmem_adapter.records import MemoryRecord
 from langmem_adapter.trust import TRUST
@@ -185,10 +187,15 @@ class Memories(RuleBasedStateMachine):
         if not home:
             return
         value = token(user, word)
+        if (HOME, value) in self.model[user].forbidden:
+            with pytest.raises(InvalidInput, match="never to be remembered"):
+                self.memory.update(home[0].memory_id, user_id=user, content=WORDING[HOME].format(value))
+            return
         op = self.memory.update(home[0].memory_id, user_id=user, content=WORDING[HOME].format(value))
         [active] = [f for f in facts if f.status == "active"]
         if active.value == value:
             assert op.action == "NOOP"
+            active.support.append(("user_explicit", "correction"))
             return
         assert op.action == "UPDATE"
         active.status = "superseded"

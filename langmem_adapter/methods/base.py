@@ -75,15 +75,20 @@ class Base:
         except Exception:  # what a listener does wrong must not undo what was done
             logger.exception("on_event failed for %s", event)
 
-    async def _require(self, io: IO, memory_id: str, reader: Reader) -> tuple[tuple[str, ...], MemoryRecord]:
-        found = await self._found(io, memory_id, reader)
+    async def _require(
+        self, io: IO, memory_id: str, reader: Reader, *, expired: bool = False
+    ) -> tuple[tuple[str, ...], MemoryRecord]:
+        """The reader's memory of this id, or MemoryNotFound; of one that has expired only with `expired`."""
+        found = await self._found(io, memory_id, reader, expired=expired)
         if found is None:
             raise MemoryNotFound(f"no memory {memory_id!r} for user {reader.user_id!r}")
         return found
 
-    async def _found(self, io: IO, memory_id: str, reader: Reader) -> tuple[tuple[str, ...], MemoryRecord] | None:
-        """The reader's memory of this id; what has expired is as good as gone."""
+    async def _found(
+        self, io: IO, memory_id: str, reader: Reader, *, expired: bool = False
+    ) -> tuple[tuple[str, ...], MemoryRecord] | None:
         found = await retrieval.find(io, reader, memory_id)
-        if found is None or (found[1].expires_at is not None and found[1].expires_at <= self._rules.clock()):
-            return None
-        return found
+        if found is None or expired:
+            return found
+        ends = found[1].expires_at
+        return found if ends is None or ends > self._rules.clock() else None

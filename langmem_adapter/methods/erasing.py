@@ -134,7 +134,7 @@ class Erasing(Reading, Upkeep):
         has paused or if it is never to be remembered. MemoryNotFound for an id that is not the user's; InvalidInput if
         it is not in quarantine.
         """
-        _, record = await self._require(io, memory_id, arguments.owner(user_id, app_name, scope))
+        _, record = await self._require(io, memory_id, arguments.owner(user_id, app_name, scope), expired=True)
         operation = await quarantine.release(io, record, self._rules)
         await self._keep_up(io)
         return operation
@@ -153,7 +153,7 @@ class Erasing(Reading, Upkeep):
         MemoryNotFound for an id that is not the user's; InvalidInput if it is not in quarantine; OnHold if nothing may
         be erased.
         """
-        _, record = await self._require(io, memory_id, arguments.owner(user_id, app_name, scope))
+        _, record = await self._require(io, memory_id, arguments.owner(user_id, app_name, scope), expired=True)
         quarantine.quarantined(record)
         await self._delete(io, memory_id, user_id=user_id, app_name=app_name, scope=scope)
 

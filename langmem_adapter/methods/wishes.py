@@ -61,7 +61,7 @@ class Wishes(Erasing):
         if (memory_id is None) == (topic is None):
             raise InvalidInput(f"name either memory_id or topic, got memory_id={memory_id!r}, topic={topic!r}")
         if memory_id is not None:
-            _, record = await self._require(io, memory_id, reader)
+            _, record = await self._require(io, memory_id, reader, expired=True)
             settings = await consent.change_settings(io, reader, lambda s: s.forbidding(record), erasing=True)
             ids = [memory_id]
         else:

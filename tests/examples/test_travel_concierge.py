@@ -110,7 +110,7 @@ def test_the_story_shows_state_isolation_block_reasons_and_receipt(story: str) -
         "2 erased, 2 decided again from other sources",
         "What the fish had replaced is believed again:",
         "1 erased, 1 decided again from other sources",
-        "out_of_reach   0  checkpoints",
+        "out_of_reach   1  checkpoints",
     ):
         assert sign in story
     assert max(map(len, story.splitlines())) <= 80
