@@ -111,9 +111,12 @@ def pasted(text: str) -> str:
     small = list(_SMALL_TURN.finditer(text))
     if len(small) > 1 and len({m[1] for m in small}) > 1:
         turns += small
-    for turn in turns:
-        end = text.find("\n\n", turn.end())
-        spans.append((turn.start(), len(text) if end < 0 else end))
+    end = 0
+    for turn in sorted(turns, key=re.Match.start):
+        if turn.end() > end:  # else the blank line that ends it is known: it is not looked for from every turn
+            end = text.find("\n\n", turn.end())
+            end = len(text) if end < 0 else end
+        spans.append((turn.start(), end))
     if head := _MAIL_HEAD.search(text):
         spans.append((head.start(), len(text)))
     if end_ := _MAIL_END.search(text):
