@@ -15,12 +15,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, TypeVar, get_args
 from urllib.parse import unquote
 
+from langmem_adapter.errors import InvalidInput
 from langmem_adapter.extraction import refusals
 from langmem_adapter.extraction.clauses import sentences
 from langmem_adapter.extraction.masking import FAKE_ROLE, MASK, unquoted
+from langmem_adapter.extraction.patterns import style
 from langmem_adapter.extraction.unsaid import unsaid
 from langmem_adapter.records import Candidate, Extraction, Message, Turn
 from langmem_adapter.redaction import DEFAULT_SECRETS, Secret, has_mark, redacted
@@ -42,13 +44,28 @@ class Rule:
 
     `reason`: the code an auditor is shown. `pattern`: a regular expression, tried without regard to case on one
     sentence, quoted speech left out, look-alike letters folded. `origins`: whose words it judges. `spares`: topics in
-    which it does not apply; a rule that spares some judges candidates only.
+    which it does not apply; a rule that spares some judges candidates only. InvalidInput for a reason that is no
+    code, a pattern that is empty or no regular expression, an origin that there is not.
     """
 
     reason: str
     pattern: str
     origins: tuple[Origin, ...] = ("human", "tool")
     spares: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.reason, str) or not re.fullmatch(r"[\w-]+", self.reason):
+            raise InvalidInput(f"reason is a code of letters, digits, '_' and '-', got {self.reason!r}")
+        if not isinstance(self.pattern, str) or not self.pattern:
+            raise InvalidInput(f"pattern of rule {self.reason!r} must be a regular expression, got {self.pattern!r}")
+        try:
+            _compiled(self.pattern)
+        except re.error as error:
+            raise InvalidInput(f"pattern of rule {self.reason!r} is no regular expression: {error}") from error
+        if not isinstance(self.origins, tuple) or not self.origins or not set(self.origins) <= set(get_args(Origin)):
+            raise InvalidInput(f"origins of rule {self.reason!r} are of {get_args(Origin)}, got {self.origins!r}")
+        if not isinstance(self.spares, tuple):
+            raise InvalidInput(f"spares of rule {self.reason!r} is a tuple of topics, got {self.spares!r}")
 
     def holds(self, text: str) -> bool:
         """Whether the text is to be held."""
@@ -69,22 +86,31 @@ _KIN = (
 DEFAULT_RULES: tuple[Rule, ...] = (
     *(Rule(reason, pattern.pattern) for reason, pattern in refusals.KINDS if reason != "secret"),
     Rule("fake_role", FAKE_ROLE.pattern),
-    Rule("hidden_text", r"<!--|(?<!\w)(?:[^\W\d][ .\-_*]){8,}[^\W\d](?!\w)"),
+    Rule("hidden_text", r"<!--|(?<!\w)(?:[^\W\d][ .\-_*]){8,64}[^\W\d](?!\w)"),
     Rule(
         "permission_claim",
-        r"\bthe\s+user\s+(?:is|was|has\s+been)\s+(?:now\s+|also\s+|fully\s+)*(?:authori[sz]ed|cleared|exempt(?:ed)?|verified"
-        r"|whitelisted|(?:permitted|entitled|allowed)\s+to\s+(?!eat|drink|drive|walk|run|exercise|fly|swim|have)\w+)\b"
-        r"|\b(?:exempt|excused)\s+from\b.{0,40}\b(?:rules?|limits?|checks?|polic\w+|approval|verification)\b"
+        r"\b(?:exempt|excused)\s+from\b.{0,40}\b(?:rules?|limits?|checks?|polic\w+|approval|verification)\b"
         r"|\bnever\s+(?:need|have)\s+to\s+(?:ask|confirm|check|verify)\b|\b(?:don't|doesn't|do\s+not|does\s+not)\s+require\s+(?:\w+\s+){0,2}?(?:approval|confirm\w+|verif\w+|two-factor|2fa|mfa|permission|review)\b"
         r"|\b(?:may|can|could|should)\s+(?:always\s+)?skip\s+(?:the\s+|all\s+)?(?:approval|confirmation|verification|checks?"
         r"|review)\b|\b(?:needs?|requires?)\s+no\s+(?:approval|confirmation|verification|permission)\b"
+        r"|\bi\s+may\s+(?:always\s+)?(?:approve|authori[sz]e|override|bypass|grant|revoke|export|withdraw|issue|sign\s+off)\b"
+        r"|\bi\s+may\s+(?:see|view|read|edit)\b.{0,40}\b(?:everyone|everybody|other\s+people|others)\b"
+        r"|\b(?:payments?|refunds?|payouts?|transfers?|invoices?|orders?)\b.{0,40}\b(?:pre-?approved|okayed|nobody's\s+(?:approval|sign-?off))\b"
+        r"|\b(?:pre-?approved|okayed)\s+(?:my|all|any|every)\b|\bmy\s+word\s+is\s+final\b"
+        r"|\btrust\s+(?:every|any|all)\s+(?:payment|transfer|refund|order|request)s?\b"
+        r"|^[^\w\n]{0,20}(?:my\s+)?(?:role|access(?:\s+level)?|rights?)\s*[:=]\s*(?:\w+\s+){0,2}(?:admin\w*|root|superuser|owner|moderator)\b"
         r"|\broot\s+access\b|\b(?:user|account)\s+to\s+(?:export|access|see|delete)\s+(?:all|any|every)\b",
     ),
     Rule(  # the same in German, French, Spanish, Italian, Dutch, Portuguese
         "permission_claim",
         r"\b(?:ich\s+bin|je\s+suis|(?:yo\s+)?soy|sono|ik\s+ben|(?:eu\s+)?sou)\s+(?:\w+\s+|l'){0,2}(?:admin\w*|root|superuser)\b"
         r"|\b(?:berechtigt|befugt|ermächtigt|bevollmächtigt|autorisiert|habilité\w*|autorisée?s?\s+à|autorizad[oa]s?"
-        r"|autorizzat[oaie]|bevoegd|gemachtigd)\b",
+        r"|autorizzat[oaie]|bevoegd|gemachtigd)\b"
+        r"|\b(?:darf|kann)\b.{0,40}\b(?:freigeben|genehmigen|überweisen|erstatten)\b|\b(?:peut|peux)\s+(?:approuver|autoriser|valider)\b"
+        r"|\bpued[eo]\s+(?:aprobar|autorizar)\b|\bp(?:uò|osso|ode)\s+(?:approvare|autorizzare|aprovar|autorizar)\b"
+        r"|\b(?:mag|kan)\b.{0,40}\b(?:goedkeuren|autoriseren)\b"
+        r"|(?:我|用[户戶]|使用者)(?:现在|現在)?(?:是|为|為)(?:系统|系統)?(?:管理[员員]|超[级級]用[户戶])"
+        r"|(?:可以|有权|有權|能)(?:批准|审批|審批|授权|授權|查看所有)|管理者(?:です|である|だ)|承認(?:できる|できます|する権限)",
     ),
     Rule(
         "instruction",
@@ -97,14 +123,19 @@ DEFAULT_RULES: tuple[Rule, ...] = (
         "instruction",
         r"\b(?:revoke|lift|remove|raise)\s+(?:(?:all|the|any|my)\s+)*(?:limits?|restrictions?|checks?)\b"
         r"|\b(?:whenever|every\s+time)\s+(?:you|the\s+(?:assistant|agent|model|bot))\s+(?:read|see|load|recall|open|find)s?\b"
-        r"|[?&](?:q|prompt|text|message)=\S*\bremember\b|\b(?:your|safety|all)\s+(?:safety\s+)?(?:rules|guidelines)\b",
+        r"|[?&](?:q|prompt|text|message)=\S{0,200}\bremember\b|\b(?:your|safety|all)\s+(?:safety\s+)?(?:rules|guidelines)\b",
     ),
     Rule(
         "exfiltration",
-        r"!\[[^\]]*\]\s*\([^)]*[?&=][^)]*\)|\b(?:javascript|vbscript)\s*:|\bdata:text/html\b"
+        r"!\[[^\]\n]{0,200}\]\s?\([^)?&=\n]{0,300}[?&=]|\b(?:javascript|vbscript)\s*:|\bdata:text/html\b"
         r"|\b(?:every|each|all)\s+(?:answers?|repl(?:y|ies)|responses?|messages?)\b.{0,60}(?:\blink\b|\bimage\b|https?:)",
     ),
-    Rule("exfiltration", r"!\[[^\]]*\]\s*\(", ("tool",)),
+    Rule("exfiltration", r"!\[[^\]\n]{0,200}\]\s?\(", ("tool",)),
+    Rule(
+        "exfiltration",
+        r"\b(?:forward|send|wire|transfer|copy|route|redirect|deliver|post|upload|b?cc|invoices?|payments?|answers?|repl(?:y|ies)|messages?|mails?)"
+        r"(?:ed|ing|s|red|ring)?\b[^\n@]{0,80}\bto:?\s+\S{0,60}(?:@|://)\S|\bb?cc\s+\S{1,60}@\S|https?://[^\n]{1,260}\b(?:end|start)\s+of\s+your\b",
+    ),
     Rule("memory_claim", r"[\"'](?:facts?|topic|trust|confidence|scope|source_type|user_?id|role)[\"']\s*:\s*\S"),
     Rule(
         "memory_claim",
@@ -129,7 +160,7 @@ DEFAULT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "about_another",
-        rf"^\W*(?:(?:my|our|his|her|their)\s+(?:\w+\s+){{0,2}}?{_KIN}\b|(?:he|she|they|everyone|everybody|people)\b"
+        rf"^[^\w\n]{{0,20}}(?:(?:my|our|his|her|their)\s+(?:\w+\s+){{0,2}}?{_KIN}\b|(?:he|she|they|everyone|everybody|people)\b"
         r"|most\s+people\b)(?!.*\b(?:i|i'm|i've|we|me|myself)\b)|^the\s+user's\s+(?:\w+\s+){0,2}?" + _KIN + r"\b",
         spares=("relation", "general"),
     ),
@@ -144,8 +175,8 @@ class Guard:
     """
 
     def __init__(self, rules: Iterable[Rule] = DEFAULT_RULES, secrets: Iterable[Secret] = DEFAULT_SECRETS) -> None:
-        self.rules = tuple(rules)
-        self.secrets = tuple(secrets)
+        self.rules = _all(Rule, rules, "rules")
+        self.secrets = _all(Secret, secrets, "secrets")
 
     def redact(self, text: str) -> str:
         """The text without secrets."""
@@ -153,7 +184,9 @@ class Guard:
 
     def reasons(self, text: str, origin: Origin = "human", *, topic: str | None = None) -> tuple[str, ...]:
         """Why a sentence, or the words of a candidate on this topic, must not be believed; () if nothing forbids it."""
-        views = list(_views(text))
+        if origin not in get_args(Origin):
+            raise InvalidInput(f"origin is one of {get_args(Origin)}, got {origin!r}")
+        views = list(_views(_unstyled(text) if origin == "human" else text))
         found = (
             r.reason
             for r in self.rules
@@ -185,9 +218,11 @@ class Guard:
     def vet(self, turn: Turn) -> Turn:
         """A turn whose candidates came with it (from `add_fact`, an import), with the reasons of those to be held.
 
-        A system of record ("bootstrapped") speaks for whoever administers it: it is not judged.
+        A system of record ("bootstrapped") speaks for whoever administers it: it is not judged. Nobody else may tell
+        something to all users of an application.
         """
-        held = [() if c.source_type == "bootstrapped" else self._why(c, None) for c in turn.candidates]
+        app = ("app_scope",) if turn.scope == "app" else ()
+        held = [() if c.source_type == "bootstrapped" else (*app, *self._why(c, None)) for c in turn.candidates]
         return turn.change(candidates=tuple(c.change(held=h) for c, h in zip(turn.candidates, held, strict=True)))
 
     def _why(self, candidate: Candidate, message: Message | None) -> tuple[str, ...]:
@@ -195,7 +230,8 @@ class Guard:
         said = candidate.excerpt if message is None else _around(message.text, candidate.excerpt)
         # What is labelled with somebody else's name may tell of him.
         topic = candidate.topic if candidate.subject == "user" else "relation"
-        told = (_own(said, origin), _own(candidate.content, origin))
+        fields = (candidate.value, candidate.slot, candidate.subject, candidate.replaces or "", *candidate.entities)
+        told = dict.fromkeys(_own(text, origin) for text in (said, candidate.content, *fields) if text)
         return tuple(dict.fromkeys(r for text in told for r in self.reasons(text, origin, topic=topic)))
 
     def _attempts(self, turn: Turn) -> Iterator[Candidate]:
@@ -207,7 +243,8 @@ class Guard:
             for read, said in {read: said for said, read in _said(message, origin)}.items():
                 reasons = self.reasons(read, origin)
                 content = one_line(said)[:MAX_CONTENT]
-                if reasons and content and not has_mark(content) and content not in seen:
+                again = any(content in s or s in content for s in seen)
+                if reasons and content and not has_mark(content) and not again:
                     seen.append(content)
                     yield Candidate(
                         content=content,
@@ -217,6 +254,16 @@ class Guard:
                         message_id=message.id,
                         held=reasons,
                     )
+
+
+_T = TypeVar("_T")
+
+
+def _all(kind: type[_T], given: Iterable[_T], what: str) -> tuple[_T, ...]:
+    found = tuple(given) if isinstance(given, Iterable) else ()
+    if not isinstance(given, Iterable) or not all(isinstance(one, kind) for one in found):
+        raise InvalidInput(f"{what} are a list of {kind.__name__}, got {given!r:.80}")
+    return found
 
 
 def _said(message: Message, origin: Origin) -> Iterator[tuple[str, str]]:
@@ -254,14 +301,53 @@ def _own(text: str, origin: Origin) -> str:
     return own.replace(MASK, " ") if 2 * own.count(MASK) < len(own) else text
 
 
+_BREAKS = re.compile(r"((?<=[.!?])\s+|\n)")
+
+
+def _unstyled(text: str) -> str:
+    """The text without sentences that only say how the user wants to be answered: preferences, not orders."""
+    return "".join(part for part in _BREAKS.split(text) if not style.asks(part))
+
+
+_WHO = r"\b(?:(?:the|this)\s+(?:current\s+)?(?:user|account\s+holder|speaker))|^[^\w\n]{0,20}user"
+_AS_SAID = tuple(
+    (re.compile(pattern, re.IGNORECASE | re.MULTILINE), said)
+    for pattern, said in (
+        (r"\bim\b(?=\s)", "i'm"),
+        (r"\bive\b(?=\s)", "i've"),
+        (rf"(?:{_WHO})'s?\s", "my "),
+        (rf"(?:{_WHO})\s+(?:is|was)\s", "i am "),
+        (rf"(?:{_WHO})\s+has\s", "i have "),
+        (rf"(?:{_WHO})\s+(?=\w)", "i "),
+        (r"^[^\w\n]{0,20}(?:is|am)\s+(?=(?:now\s+)?(?:an?\s+|the\s+)?\w+[^?\n]{0,200}$)", "i am "),
+        (r"^[^\w\n]{0,20}(?=(?:may|can|has|have)\s[^?\n]{0,200}$)", "i "),
+        (r"\b(?:der|die)\s+(?:be)?nutzer(?:in)?\s+ist\s", "ich bin "),
+        (r"\bl'utilisat(?:eur|rice)\s+est\s", "je suis "),
+        (r"\b(?:el|la)\s+usuari[oa]\s+es\s", "soy "),
+        (r"\bl'utente\s+è\s", "sono "),
+        (r"\bde\s+gebruik(?:er|ster)\s+is\s", "ik ben "),
+        (r"\b[oa]\s+(?:usuári[oa]|utilizadora?)\s+é\s", "sou "),
+    )
+)
+"""What others report of the user, as the user would say it: the rules need to know one wording only."""
+
+
+def _reported(text: str) -> str:
+    for pattern, said in _AS_SAID:
+        text = pattern.sub(said, text)
+    return text
+
+
 _LEET = str.maketrans("013457@$", "oieastas")
 _ENCODED = re.compile(r"(?<![\w+/])[A-Za-z0-9+/]{24,}={0,2}(?![\w+/])")
 
 
 def _views(text: str) -> Iterator[str]:
-    """The text as a reader might read it: look-alikes folded, with letters for digits, percent and base64 decoded."""
+    """The text as a reader might read it: look-alikes folded, in the first person, percent and base64 decoded …"""
     read = refusals.folded(unicodedata.normalize("NFKC", text).replace("’", "'"))
     yield read
+    if (said := _reported(read)) != read:
+        yield said
     spelt = re.sub(r"\b(?=\w*\d)(?=\w*[a-z])[\w@$]{3,}", lambda m: m[0].translate(_LEET), read)
     if spelt != read:
         yield spelt

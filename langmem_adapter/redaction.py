@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from langmem_adapter.errors import InvalidInput
+
 
 def _luhn(written: str) -> bool:
     digits = [int(c) for c in reversed(written) if c.isdigit()]
@@ -70,13 +72,19 @@ class Secret:
 
     `pattern`: a regular expression, tried without regard to case; its group `secret` is cut out, or the whole match.
     `check`: what else must hold of what is cut out. `near`: words (in lower case) of which the text must have one for
-    the pattern to be tried at all; none: it is always tried.
+    the pattern to be tried at all; none: it is always tried. InvalidInput for a pattern that is no regular expression.
     """
 
     name: str
     pattern: str
     check: Callable[[str], bool] | None = None
     near: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        try:
+            re.compile(self.pattern, re.IGNORECASE)
+        except (re.error, TypeError) as error:
+            raise InvalidInput(f"pattern of secret {self.name!r} is no regular expression: {error}") from error
 
     def cut(self, text: str) -> str:
         """The text without these secrets."""

@@ -22,7 +22,7 @@ def _any(*parts: str) -> re.Pattern[str]:
 
 _POWER = (
     r"(?:approve|authori[sz]e|access|see|view|read|edit|delete|export|override|bypass|transfer"
-    r"|withdraw|refund|sign\s+off|grant|revoke|change|skip|use)"
+    r"|withdraw|refund|issue|sign\s+off|grant|revoke|change|skip|use)"
 )
 _PERMISSION = _any(
     r"\b(?:don't|do\s+not|dont|never|no\s+longer)\s+(?:need|require|have)\s+(?:to\s+)?(?:\w+\s+"
@@ -32,12 +32,12 @@ _PERMISSION = _any(
     r"\bi(?:'m|\s+am)\s+(?:an?\s+|the\s+)?verified\b|\band\s+can\s+\w+\s+(?:any|every|all)\w*\b"
     r"|\baccess\s+to\s+(?:all|every|any)\b",
     r"\bmy\s+(?:role|status|account|tier|user)\s+(?:is|has|was)\s+(?:\w+\s+){0,3}(?:admin\w*|root"
-    r"|superuser|owner|moderator|verified|staff)\b",
+    r"|superuser|(?<!product\s)owner|moderator|verified|staff)\b",
     r"\bwithout\s+(?:asking|confirming|approval|confirmation|checking)\b",
     r"\bi(?:'m|\s+am|\s+was|\s+have\s+been|'ve\s+been)\s+(?:now\s+|also\s+|fully\s+"
     r"|pre-?)*(?:authori[sz]ed|cleared|(?:permitted|entitled|allowed)(?=\s+to\b)|approved|exempt(?:ed)?|verified"
     r"|whitelisted|licensed\s+to)\b(?!\s+to\s+(?:eat|drink|drive|walk|run|exercise|fly|work\s+from"
-    r"|swim|have)\b)",
+    r"|swim|have)\b|\s+(?:fly|drive|teach|practi[cs]e)\b|\s+for\s+(?:take|a\b|my\b)|\s+from\s+(?:jury|military|tax|school))",
     r"\b(?:has|have|had|was|been|is|are)\s+(?:also\s+)?(?:cleared|authori[sz]ed|approved|granted"
     r"|permitted|whitelisted|verified)\s+(?:me|us|my|for\s+me|access)\b",
     r"\b(?:gave|given|give|gives|granted|grant|grants)\s+(?:me|us)\s+(?:\w+\s+){0,3}(?:access"
@@ -45,7 +45,8 @@ _PERMISSION = _any(
     rf"\b(?:so\s+)?(?:i|we)\s+(?:can|may|am\s+able\s+to)\s+(?:\w+\s+)?(?:{_POWER})\s+(?:any|all|every"
     r"|everything|other|others'?|transactions?|payments?|refunds?|orders?|invoices?|the\s+(?:payroll"
     r"|database|records?|accounts?|limits?|checks?))\b",
-    r"\b(?:permissions?|privileges?|clearance|admin\s+rights|root\s+access|superuser|sudo|access\s+"
+    r"\bpermissions?\b(?!\s+systems?\b|\s+to\s+(?!"
+    rf"{_POWER}))|\b(?:privileges?|clearance|admin\s+rights|root\s+access|superuser|sudo(?!\s+on\s+my\b)|access\s+"
     r"rights|full\s+access|unrestricted\s+access|admin\s+access)\b",
     r"\bmy\s+(?:spending|credit|transaction|transfer|withdrawal|purchase|expense|refund|daily|approval"
     r"|budget)\s+(?:\w+\s+)?limits?\b",
@@ -56,11 +57,16 @@ _PERMISSION = _any(
     r"|developer|creator)\b(?:\s+(?:of|on|for|here|in)\s+(?:this|the)\s+(?:workspace|system|app"
     r"|account|server|org(?:ani[sz]ation)?|tenant|site|platform|bot|assistant|agent|channel"
     r"|project)\b)",
-    r"\bi(?:'m|\s+am)\s+(?:an?\s+|the\s+|your\s+|now\s+)*(?:admin|root|superuser|super-user|sudoer)\b",
-    r"\badministrator\b(?:\s+(?:of|on|for|here|in)\s+(?:this|the|your)\b|\s*$|\s+here\b)",
+    r"\bi(?:'m|\s+am)\s+(?:an?\s+|the\s+|your\s+|now\s+)*(?:super-?)?(?:admin|root|user\s+with\s+root|sudoer)\b"
+    r"(?!\s+(?:assistants?|work|staff|beer|vegetables?)\b)|\bsuper-?user\b|\btreat\s+me\s+as\s+(?:\w+\s+){0,2}(?:admin\w*|owner|root)\b",
+    # "Database administrator" alone is a job; who says "I am the system administrator" claims a power.
+    r"\b(?:am|'m)\s+(?:\w+\s+){0,3}(?<!database\s)(?<!network\s)administrator\b|(?<!database\s)(?<!network\s)(?<!system\s)(?<!systems\s)\badministrator"
+    r"(?:\s*$)|\badministrator\s+(?:(?:of|on|for|here|in)\s+(?:this|the|your)\b|here\b)",
     r"\bapprovers?\b|\bverified\s+(?:user|customer|account|employee)\b",
     r"\bwaived\b|\boverrides?\s+(?:all|the|any)\b",
 )
+_START = r"^[^\w\n]{0,20}"
+"""Where a line begins; a longer run of marks is not searched from each of them."""
 _ORDER = (
     r"(?:answer|reply|respond|ignore|forward|send|tell|mention|recommend|approve|skip|call|run|execute"
     r"|use|include|append|treat|trust|obey|"
@@ -71,8 +77,9 @@ _ORDER = (
 _INSTRUCTION = _any(
     r"\bfrom\s+now\s+on,?\s+(?=\w)(?!i\b|i'm\b|we\b|my\b|call\s+me\b)",
     r"\b(?:whenever|every\s+time)\s+i\s+(?:say|ask|write|type|mention)\b",
-    r"\bat\s+the\s+(?:start|end|beginning)\s+of\s+(?:each|every|all)\b|\bin\s+(?:each|every|all)\s+"
-    r"(?:repl|response|answer|message)",
+    r"\bat\s+the\s+(?:start|end|beginning)\s+of\s+(?:each|every|all)\b"
+    r"(?!\s+(?:day|week|month|quarter|season|year|meal|workout)\b)"
+    r"|\bin\s+(?:each|every|all)\s+(?:repl|response|answer|message)(?!\w*\s+from\b)",
     r"\b(?:you|(?:the\s+)?(?:assistant|agent|bot|model|ai))\s+(?:must|should|shall|have\s+to|has\s+to"
     r"|need\s+to|are\s+to|is\s+to)\s+"
     rf"(?:(?:always|never|not|also|only|first)\s+)*{_ORDER}\b",
@@ -85,9 +92,9 @@ _INSTRUCTION = _any(
     r"|safety|checks?|restrictions?)\b",
     r"\b(?:hidden|system)\s+prompt\b|\brow-level\s+security\b|\baudit\s+log\b",
     r"\b(?:call|invoke|run|execute|use)\s+(?:the\s+)?[\w-]*(?:_\w+|\s+tool|\s+function|\s+script|\.sh|\.py)\b",
-    r"(?:^\W*|\b(?:please|be|must|then|and|to)\s+|(?<!\bi\s)\b(?:always|never)\s+|[:;,]\s*|\s-\s)"
+    rf"(?:{_START}|\b(?:please|be|must|then|and|(?<!i\shave\s)(?<!i\sneed\s)(?<!i\swant\s)to)\s+|(?<!\bi\s)\b(?:always|never)\s+|[:;,]\s*|\s-\s)"
     r"(?:forward|send|sent|email|wire|transfer|pay|deliver|route|redirect|post|upload|copy|cc"
-    r"|bcc)(?:ed)?\s+(?:\w+\s+){0,4}(?:to|into)\s+\S+",
+    r"|bcc)(?:ed)?\s+(?:[\w'.-]{1,40}\s+){0,4}(?:to|into)\s+\S",
     r"\b(?:must|should|shall|needs?\s+to|ha(?:ve|s)\s+to)\s+(?:always\s+|never\s+)?(?:be\s+"
     r")?(?:forwarded|sent|approved|answered|ignored|"
     r"deleted|skipped|disclosed|included|recommended|refunded|paid|trusted|used|called|disabled|transferred)\b",
@@ -99,10 +106,10 @@ _INSTRUCTION = _any(
     r"\b(?:correct|right|proper)\s+way\s+to\b|\bnew\s+polic(?:y|ies)\b|\b(?:policy|rule)\s+(?:is|:)",
     r"\b(?:queries|questions|requests)\s+(?:about|for|on)\s+.{1,60}\bshould\s+be\b",
     r"\b(?:maintenance|developer|debug|god|jailbreak|dan)\s+mode\b|\bobey\b|\bdo\s+as\s+i\s+say\b",
-    r"^\W*(?:please\s+)?(?:delete|erase|wipe|drop)\s+(?:all|every|the)\b",
+    rf"{_START}(?:please\s+)?(?:delete|erase|wipe|drop)\s+(?:all|every|the)\b",
 )
 _MEMORY = _any(
-    r"\bconfidence\s+(?:of\s+)?[\d.]+|^\W*(?:fact|memory|add\s+to\s+memory|profile\s+update)\s*:",
+    r"\bconfidence\s+(?:of\s+)?[\d.]+|^[^\w\n]{0,20}(?:fact|memory|add\s+to\s+memory|profile\s+update)\s*:",
     r"\b(?:confidence|trust|source|source_type|importance|valid_until|expires?_at|scope|topic)\s*[=:]\s*\S",
     r"\b(?:this|that|the|these)\s+(?:memor(?:y|ies)|records?|facts?|notes?|entr(?:y|ies))\s+(?:can"
     r"|must|should|may|will|is|are|has|have)\b",
@@ -116,9 +123,9 @@ _OTHERS = _any(
     r"\b(?:all|every|other|others'?)\s+(?:profiles?|accounts?|records?|users?'?|memories)\b|\bmy\s+user_?\s?id\b",
     r"\b(?:for|to)\s+(?:all|every|any|each)\s+(?:users?|customers?|tenants?|accounts?|sessions?"
     r"|conversations?|agents?)\b",
-    r"\b(?:all|every|other|another|any)\s+(?:users?|customers?|tenants?)\b",
+    r"\b(?:all|every|other|another|any)\s+(?:users?|customers?|tenants?)\b(?!\s+of\s+my\b)",
     r"\b(?:application|app|global|tenant|system|org|organi[sz]ation)[- ](?:level|wide|scope)\b"
-    r"|\b(?:everyone|anyone|people)\s+(?:using|on|in)\s+this\s+(?:app|workspace|system|chat)\b",
+    r"|\b(?:everyone|anyone|people)\s+(?:using|who\s+uses?|on|in)\s+this\s+(?:app|workspace|system|chat)\b",
     r"\bnamespaces?\b|\bu_\w+|\busers/\S+|\b(?:user|account|customer)\s*(?:id|#|no\.?"
     r"|number)?\s*\d{3,}\b|\buser\s+id\b",
     r"\bpatient\s+[a-z]\b|\bon\s+behalf\s+of\s+(?:user|customer|account)\b",
@@ -128,7 +135,9 @@ _TRIGGER = _any(
     r"|types?|mentions?)\b",
     r"\b(?:after|in)\s+(?:\w+\s+)?(?:more\s+)?(?:messages|turns|replies|minutes)\b.{0,40}\b(?:update"
     r"|set|store|remember|change|call)\b",
-    r"\bthe\s+next\s+time\s+i\b|\bwhen\s+i\s+(?:say|type|write|ask)\b",
+    r"\bthe\s+next\s+time\s+i\b|\b(?:when|once)\s+i\s+(?:say|type|write|ask)\b(?!.{0,40}\bi\s+mean\b)",
+    r"\b(?:once|as\s+soon\s+as|when|after|on\s+\w{3,7}day|tomorrow)\b.{0,40},\s*(?:please\s+)?(?:approve|wipe|delete|transfer|refund|execute"
+    r"|forward|export)\b",
 )
 _SECRET = _any(
     r"\b(?:AKIA|ASIA)[0-9A-Z]{12,}\b|\b(?:sk|pk|rk)[-_](?:live|test|proj|ant)?[-_]?\w{16,}"

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from langmem_adapter.extraction.clauses import Clause
+from langmem_adapter.extraction.masking import straight
 from langmem_adapter.extraction.patterns.identity import LANGUAGES, language_name
 from langmem_adapter.extraction.phrases import fact, rule
 from langmem_adapter.records import Candidate
@@ -151,3 +152,9 @@ RULES = (
         closed=True,
     ),
 )
+
+
+def asks(sentence: str) -> bool:
+    """Whether a sentence says how the user wants to be answered, and nothing else."""
+    said = straight(sentence).strip(" .!\n")
+    return len(said) <= 200 and any(r.pattern.match(said) for r in RULES if r.closed)
