@@ -1,11 +1,12 @@
 """Secrets are cut out of a text before anything else sees it: the queue, the store, a log, a chat model, an embedder.
 
 `DEFAULT_SECRETS` is data: `Guard(secrets=[*DEFAULT_SECRETS, Secret("badge number", r"\\bB-\\d{6}\\b")])` adds to it. A
-secret is known by its form (keys, tokens, cards, accounts) or by the word before it ("my PIN is …").
+secret is known by its form (keys, tokens, cards, accounts) or by the word before it ("my PIN is …"). Spaces, dashes,
+quotes and digits of other kinds are read as the plain ones, and cut out as they were written.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from langmem_adapter.errors import InvalidInput
@@ -17,8 +18,54 @@ def _luhn(written: str) -> bool:
 
 
 def _iban(written: str) -> bool:
-    iban = written.replace(" ", "").upper()
+    iban = re.sub(r"[ .-]", "", written)
+    if not iban.isascii():  # the long s is a letter to a pattern that ignores case
+        return False
+    if iban[:2] != iban[:2].upper() and len(iban) != _IBAN_LENGTH.get(iban[:2].upper()):
+        return False  # of what is written small, hardly one in ten is an account
     return int("".join(str(int(c, 36)) for c in iban[4:] + iban[:4])) % 97 == 1
+
+
+_IBAN_LENGTH = {
+    code: length
+    for length, codes in (
+        (15, "NO"),
+        (16, "BE"),
+        (18, "DK FI FO GL NL"),
+        (19, "MK SI"),
+        (20, "AT BA EE KZ LT LU XK"),
+        (21, "CH HR LI LV"),
+        (22, "BG BH CR DE GB GE IE ME RS VA"),
+        (23, "AE GI IL IQ TL"),
+        (24, "AD CZ ES MD PK RO SA SE SK TN VG"),
+        (25, "LY PT ST"),
+        (26, "IS TR"),
+        (27, "FR GR IT MC MR SM"),
+        (28, "AL AZ BY CY DO GT HU LB PL SV"),
+        (29, "BR EG PS QA UA"),
+        (30, "JO KW MU"),
+        (31, "MT SC"),
+        (32, "LC"),
+    )
+    for code in codes.split()
+}
+"""Characters of an account number by country, from the IBAN registry."""
+
+_PLAIN = {
+    **{chr(c): " " for c in (0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000)},
+    **{chr(c): "-" for c in (*range(0x2010, 0x2016), 0x2043, 0x2212, 0xFE58, 0xFE63)},
+    **{chr(c): "." for c in (0xB7, 0x2022, 0x2024, 0x2027, 0x3002)},
+    **{chr(c): "'" for c in (0x2018, 0x2019, 0x201A, 0x201B, 0x2039, 0x203A)},
+    **{chr(c): '"' for c in (0xAB, 0xBB, 0x201C, 0x201D, 0x201E, 0x201F)},
+    **{chr(first + n): str(n) for first in (0x660, 0x6F0, 0x966, 0x9E6) for n in range(10)},
+    **{chr(c): chr(c - 0xFEE0) for c in range(0xFF01, 0xFF5F)},
+}
+_ODD = re.compile(f"[{re.escape(''.join(_PLAIN))}]")
+
+
+def _plain(text: str) -> str:
+    """The text with plain spaces, dashes, quotes and digits; same length."""
+    return text if text.isascii() else _ODD.sub(lambda m: _PLAIN[m[0]], text)
 
 
 _WORDS = frozenset(
@@ -26,7 +73,7 @@ _WORDS = frozenset(
     "short secure insecure invalid incorrect required safe unsafe old new changed reset blocked locked missing hard "
     "easy very always never being going still only just what my your his her our their it that this also used shared "
     "needed fine working broken stolen unknown known empty manager managers protected and or for with something "
-    "nothing none no yes more less better bad good great".split()
+    "nothing none null true false no yes more less better bad good great".split()
 )
 
 
@@ -42,8 +89,8 @@ def _table(*classes: tuple[str, str]) -> bytes:
 _DIGITS, _UPPER, _LOWER = "0123456789", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz"
 _SHAPES: dict[str, tuple[bytes, bytes, bytes]] = {
     "long word": (_table((_DIGITS + _UPPER + _LOWER + "_-.+/=~", "a")), b"", b"a" * 16),
-    "many digits": (_table((_DIGITS, "0"), (_UPPER + _LOWER + ".,\n", "a")), b" -", b"0" * 13),
-    "account": (_table((_DIGITS, "0"), (_UPPER, "A")), b"", b"AA00"),
+    "many digits": (_table((_DIGITS, "0"), (_UPPER + _LOWER + ",", "a")), b" -./_\t\n\r", b"0" * 13),
+    "account": (_table((_DIGITS, "0"), (_UPPER + _LOWER, "A")), b"", b"AA00"),
 }
 
 
@@ -86,21 +133,49 @@ class Secret:
         except (re.error, TypeError) as error:
             raise InvalidInput(f"pattern of secret {self.name!r} is no regular expression: {error}") from error
 
-    def cut(self, text: str) -> str:
-        """The text without these secrets."""
-        return re.sub(self.pattern, self._mark, text, flags=re.IGNORECASE)
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Where these secrets stand in the text, in order."""
+        pattern = re.compile(self.pattern, re.IGNORECASE)
+        found, at = [], 0
+        while match := pattern.search(text, at):
+            start, end = match.span("secret" if "secret" in pattern.groupindex else 0)
+            end = next(
+                (e for e in self._ends(pattern, match, end) if self.check is None or self.check(text[start:e])), 0
+            )
+            if end:
+                found.append((start, end))
+            # What is none may still begin with something else: the next one is looked for behind its first word.
+            at = max(end or _FIRST.match(text, start).end(), match.start() + 1)  # type: ignore[union-attr]
+        return found
 
-    def _mark(self, match: re.Match[str]) -> str:
-        group = "secret" if "secret" in match.re.groupindex else 0
-        if self.check is not None and not self.check(match[group]):
-            return match[0]
-        start, end = match.start(group) - match.start(), match.end(group) - match.start()
-        return f"{match[0][:start]}[redacted {self.name}]{match[0][end:]}"
+    @staticmethod
+    def _ends(pattern: re.Pattern[str], match: re.Match[str], end: int) -> Iterator[int]:
+        """Where what was matched may end: it may have run into digits or words that follow a secret."""
+        yield end
+        if pattern.groups == 0:
+            for gap in reversed([m.end() for m in _FIRST.finditer(match.string, match.start(), end)]):
+                if gap < end and pattern.fullmatch(match.string, match.start(), gap):
+                    yield gap
 
 
-_IS = r"(?:\s+(?:is|was|are|lautet|ist|est|es)\s+(?:now\s+|still\s+)?|(?:\s+lautet)?\s*[=:]\s*)"
+_FIRST = re.compile(r"[^\W_]+|[\W_]|\Z")
+
+
+_IS = (
+    r"(?:[\"'`]?\s+(?:is|was|are|lautet|ist|est|es)\s*:?\s+(?:now\s+|still\s+)?"
+    r"|[\"'`]?(?:\s+lautet)?\s*(?:[=:]>?|->|>)\s*)"
+)
 _OF = r"(?:\s+(?:for|to|of|at|on)\s+[^\n.,;:=]{1,30}?)?"
-_VALUE = r"[\"'`]?(?P<secret>(?!\[redacted)[^\s\"'`,;]{2,200}?)(?=[.!?)\]}]*(?:[\s\"'`,;]|$))"
+_VALUE = (
+    r"(?P<quote>[\"'`])?(?P<secret>(?!\[redacted)(?(quote)[^\n\"'`]{2,200}?(?=(?P=quote))|(?!))"
+    r"|(?!\[redacted)[^\s\"'`,;]{2,200}?(?=[.!?)\]}]*(?:[\s\"'`,;]|</|$)))"
+)
+_PASSWORD = (
+    r"(?:pass\s?words?|passwd|pwd|pw|pass(?=[\"'`]?\s*[=:])|pass\s?codes?|passphrase|passwort|kennwort|mot\s+de\s+passe"
+    r"|contrase(?:ñ|n)a|wachtwoord)"
+)
+_DIGIT_WORD = r"(?:zero|one|two|three|four|five|six|seven|eight|nine)"
+_GAP = r"[\s./_-]{1,3}"
 _CODE_OF = (
     r"(?:one[- ]time|alarm|door|gate|entry|access|unlock|verification|safe|lock|login|log-in|backup|security|sms"
     r"|confirmation|authenticator|2fa)"
@@ -128,16 +203,32 @@ DEFAULT_SECRETS: tuple[Secret, ...] = (
     ),
     Secret(
         "password",
-        r"(?<![a-z])(?:pass\s?words?|passwd|pwd|pass\s?codes?|passphrase|passwort|kennwort|mot\s+de\s+passe"
-        rf"|contrase(?:ñ|n)a|wachtwoord){_OF}{_IS}{_VALUE}",
+        rf"(?<![a-z]){_PASSWORD}(?![a-z]){_OF}{_IS}{_VALUE}",
         _no_word,
-        ("pass", "pwd", "kennwort", "contrase", "wachtw"),
+        ("pass", "pwd", "pw", "kennwort", "contrase", "wachtw"),
+    ),
+    Secret(
+        "password",
+        r"(?<!\S)(?P<secret>(?!\[redacted)(?=\S{0,60}\d)[^\s\"'`,;]{5,200})\s+is\s+(?:my|the|our)\s+(?:\w+\s+){0,2}"
+        rf"{_PASSWORD}\b",
+        near=("pass", "pwd", "kennwort"),
+    ),
+    Secret(
+        "password",
+        rf"(?<![a-z]){_PASSWORD}\s?[,(]\s?(?P<secret>(?=[^\s,;)]{{0,60}}\d)[^\s,;)\[]{{5,200}})",
+        near=("pass", "pwd", "kennwort"),
+    ),
+    Secret(
+        "password",
+        rf"(?<!\S)(?:--?(?:password|passwd|pass|pwd|token|secret|api-?key)[ =]|-u\s+[^\s:]{{1,60}}:){_VALUE}",
+        _no_word,
+        ("-p", "-u ", "-token", "-secret", "-api"),
     ),
     Secret(
         "token",
         r"(?<![a-z])(?:api[ _-]?(?:key|token)|(?:[a-z]+[_-])?(?:secret|token)(?:[_ -]?key)?"
-        r"|(?:access|secret|private)[ _-]key)"
-        rf"{_OF}(?:\s*[=:]\s*|\s+(?:is|was)\s+)(?:[\"'`]?(?P<secret>(?=[^\s\"'`,;]{{0,200}}\d)[^\s\"'`,;]{{6,200}}))",
+        r"|(?:access|secret|private|account)[ _-]?key)"
+        rf"{_OF}(?:[\"'`]?\s*(?:[=:]>?|->|>)\s*|\s+(?:is|was)\s+)(?:[\"'`]?(?P<secret>(?!\[redacted)(?=[^\s\"'`,;<]{{0,200}}\d)[^\s\"'`,;<]{{6,200}}))",
         near=("key", "token", "secret"),
     ),
     Secret(
@@ -152,22 +243,48 @@ DEFAULT_SECRETS: tuple[Secret, ...] = (
         near=("pin", "cvv", "cvc", "otp", "code", "combination"),
     ),
     Secret(
+        "code",
+        rf"\b(?:pin|{_CODE_OF}\s+code)\b[^\d\n.!?]{{0,20}}?\b(?P<secret>{_DIGIT_WORD}(?:[\s,-]{{1,3}}{_DIGIT_WORD}){{2,9}})\b",
+        near=("pin", "code"),
+    ),
+    Secret(
         "social security number",
-        r"\b(?:ssn|social\s+security(?:\s+number)?)\b[^\d\n]{0,20}(?P<secret>\d{3}[- ]?\d{2}[- ]?\d{4})",
+        r"\b(?:ssn|my\s+social|social\s+security(?:\s+number)?)\b[^\d\n]{0,20}(?P<secret>\d{3}[- ]?\d{2}[- ]?\d{4})",
         near=("ssn", "social"),
     ),
-    Secret("card number", r"(?<![\d-])[2-6]\d{3}(?:[ -]?\d){9,15}(?![\d-])", _luhn, near=("many digits",)),
-    Secret("account number", r"(?-i:\b[A-Z]{2})\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b", _iban, ("account",)),
+    Secret(
+        "card number",
+        rf"(?<!\d)(?<!\d-)(?:[2-6]\d{{3}}(?:[ -]?\d){{9,15}}|[2-6]\d{{3}}(?:{_GAP}\d{{4}}){{3}}(?:{_GAP}\d{{1,3}})?"
+        rf"|3\d{{3}}{_GAP}\d{{6}}{_GAP}\d{{4,5}})(?!\d)",
+        _luhn,
+        near=("many digits",),
+    ),
+    Secret(
+        "account number",
+        r"\b[a-z]{2}\d{2}(?:[ .-]?[a-z0-9]{4}){2,7}(?:[ .-]?[a-z0-9]{1,3})?\b",
+        _iban,
+        ("account",),
+    ),
 )
 
 
 def redacted(text: str, secrets: Iterable[Secret] = DEFAULT_SECRETS) -> str:
     """The text with every secret replaced by a mark that says what stood there."""
-    look = _Text(text)
+    read = _plain(text)
+    look = _Text(read)
     for secret in secrets:
-        if not secret.near or any(look.has(near) for near in secret.near):
-            text = secret.cut(text)
+        if (not secret.near or any(look.has(near) for near in secret.near)) and (spans := secret.spans(read)):
+            mark = f"[redacted {secret.name}]"
+            text, read = _replaced(text, spans, mark), _replaced(read, spans, mark)
     return text
+
+
+def _replaced(text: str, spans: list[tuple[int, int]], mark: str) -> str:
+    kept, at = [], 0
+    for start, end in spans:
+        kept += [text[at:start], mark]
+        at = end
+    return "".join([*kept, text[at:]])
 
 
 def has_mark(text: str) -> bool:

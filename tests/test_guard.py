@@ -448,6 +448,23 @@ def test_attempts_without_a_proposal_are_kept_but_few(tmp_path):
 
 # ---------------------------------------------------------------- secrets
 
+GAPS = (
+    "\u00a0",
+    "\u2009",
+    "  ",
+    "\t",
+    "\n",
+    ".",
+    "/",
+    "_",
+    "-",
+    "\u2010",
+    "\u2011",
+    "\u2013",
+    "\u2014",
+    "\u2212",
+    " - ",
+)
 SECRETS = [
     ("Pay with 4111 1111 1111 1111 please", "4111"),
     ("Pay with 4111-1111-1111-1111 please", "1111"),
@@ -463,6 +480,34 @@ SECRETS = [
     ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----", "MIIE"),
     ("my SSN is 078-05-1120", "078-05"),
     ("My recovery phrase is apple river stone cloud", "river"),
+    *((f"My card: 4111{gap}1111{gap}1111{gap}1111, thanks", "1111") for gap in GAPS),
+    ("My card: ４１１１１１１１１１１１１１１１", "１１１１"),
+    ("My card: ٤١١١ ١١١١ ١١١١ ١١١١", "١١١١"),
+    ("Card -4111111111111111- thanks", "4111"),
+    ("Card:-4111 1111 1111 1111-2", "4111"),
+    ("4111 1111 1111 1111 12/27 123", "4111"),
+    ("order 5555 4111 1111 1111 1111", "1111"),
+    ("Amex 3782.822463.10005", "822463"),
+    ("IBAN de89 3704 0044 0532 0130 00", "3704"),
+    ("IBAN DE89-3704-0044-0532-0130-00", "3704"),
+    ("IBAN BE68 5390 0754 7034 have more", "5390"),
+    ('{"user": "ada", "password": "hunter2x9"}', "hunter2x9"),
+    ("{'password': 'hunter2x9'}", "hunter2x9"),
+    ('{"api_key": "abcd1234efgh5678"}', "abcd1234"),
+    ('{"client_secret":"abcdef123456","a":1}', "abcdef123456"),
+    ("<password>hunter2x9</password>", "hunter2x9"),
+    ("password => hunter2x9", "hunter2x9"),
+    ("password:\n  hunter2x9", "hunter2x9"),
+    ("My wifi password is 'blue sky 77'.", "sky 77"),
+    ("My password is “blue sky 77”.", "sky 77"),
+    ("hunter2x9 is my password", "hunter2x9"),
+    ("Here is my new password, hunter2x9, keep it", "hunter2x9"),
+    ("mysql -u root --password hunter2x9", "hunter2x9"),
+    ("curl -u ada:hunter2x9 https://x.example", "hunter2x9"),
+    ("my pw is hunter2x9", "hunter2x9"),
+    ("AccountKey=abcdefghijklmnopqrstuvwxyz0123456789==", "abcdefghij"),
+    ("My PIN is four eight two one.", "eight two"),
+    ("my social is 123456789", "123456789"),
 ]
 
 
@@ -481,6 +526,13 @@ def test_a_secret_is_cut_out_and_its_kind_is_named(text, secret):
         "My order number is 4111 1111 1111 1112.",
         "Call me on +44 20 7946 0958 after 18:00.",
         "I forgot my password again.",
+        '{"password": null, "secret": true}',
+        "My password, which I changed, was weak.",
+        "Die “Kennwort”-Frage ist alt, und １２３ auch.",
+        "ab12 cd34 ef56 are the rows, de89 is one too.",
+        "DEſ9 3704 0044 0532 0130 00 is none.",
+        "I have one two three four cats.",
+        "Numbers: 12, 5,000.50 and 3.1415926535 over 2026-01-12.",
         "My password is too weak.",
         "I pinned 300 posts, and my code is fine.",
         "Our release is 3f2a9c1d4b5e6f708192a3b4c5d6e7f801234567.",
@@ -491,6 +543,28 @@ def test_a_secret_is_cut_out_and_its_kind_is_named(text, secret):
 def test_what_only_looks_like_a_secret_stays(text):
     """Numbers that fail their check, and words without a value."""
     assert redacted(text) == text
+
+
+@pytest.mark.parametrize("secret", DEFAULT_SECRETS, ids=lambda s: s.name)
+def test_secrets_are_looked_for_in_one_pass(secret):
+    """Over 100 kB of a kind's own words, and of digits and marks."""
+    own = list(dict.fromkeys(re.findall(r"[a-z]{2,}", secret.pattern)))
+    marks = (
+        *MARKS,
+        "4",
+        "4 ",
+        "4111 ",
+        "4.",
+        "de89 ",
+        "AA00",
+        "-----BEGIN ",
+        "eyJaaaaaaa.",
+        "a://b:",
+        "password ",
+        'pin "',
+    )
+    for unit in (*marks, " ".join(own) + " ", " ".join(own) + ": ", *(f"{w} is " for w in own[::5])):
+        assert isinstance(secret.spans((unit * (100_000 // len(unit) + 1))[:100_000]), list)
 
 
 def test_a_secret_reaches_no_queue_no_store_no_model_no_embedder_and_no_log(tmp_path, caplog):

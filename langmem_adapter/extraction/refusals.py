@@ -59,9 +59,10 @@ _PERMISSION = _any(
     r"|project)\b)",
     r"\bi(?:'m|\s+am)\s+(?:an?\s+|the\s+|your\s+|now\s+)*(?:super-?)?(?:admin|root|user\s+with\s+root|sudoer)\b"
     r"(?!\s+(?:assistants?|work|staff|beer|vegetables?)\b)|\bsuper-?user\b|\btreat\s+me\s+as\s+(?:\w+\s+){0,2}(?:admin\w*|owner|root)\b",
-    # "Database administrator" alone is a job; who says "I am the system administrator" claims a power.
-    r"\b(?:am|'m)\s+(?:\w+\s+){0,3}(?<!database\s)(?<!network\s)administrator\b|(?<!database\s)(?<!network\s)(?<!system\s)(?<!systems\s)\badministrator"
-    r"(?:\s*$)|\badministrator\s+(?:(?:of|on|for|here|in)\s+(?:this|the|your)\b|here\b)",
+    # "A database administrator" is a job; who says "I am the administrator" claims a power.
+    r"\b(?:am|'m)\s+(?:the|your|an|now)\s+(?:\w+\s+)?administrator\b(?!\s+at\b)"
+    r"|(?<!database\s)(?<!network\s)(?<!system\s)(?<!systems\s)\badministrator\s*$"
+    r"|\badministrator\s+(?:(?:of|on|for|here|in)\s+(?:this|the|your)\b|here\b)",
     r"\bapprovers?\b|\bverified\s+(?:user|customer|account|employee)\b",
     r"\bwaived\b|\boverrides?\s+(?:all|the|any)\b",
 )
