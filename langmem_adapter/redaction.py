@@ -153,12 +153,13 @@ class Secret:
         """Where what was matched may end: it may have run into digits or words that follow a secret."""
         yield end
         if pattern.groups == 0:
-            for gap in reversed([m.end() for m in _FIRST.finditer(match.string, match.start(), end)]):
-                if gap < end and pattern.fullmatch(match.string, match.start(), gap):
-                    yield gap
+            for gap in reversed(list(_GAPS.finditer(match[0]))):
+                if pattern.fullmatch(match[0], 0, gap.start()):
+                    yield match.start() + gap.start()
 
 
 _FIRST = re.compile(r"[^\W_]+|[\W_]|\Z")
+_GAPS = re.compile(r"[\W_]+")
 
 
 _IS = (
