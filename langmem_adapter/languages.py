@@ -102,5 +102,51 @@ OPENERS = frozenset(
 
 FIRST = frozenset("i i'm i've i'd i'll my ich mein meine je j'ai j'aime yo mi io mio eu meu ik mijn we".split())
 """First words of a clause that is about the speaker."""
+ME = FIRST | frozenset(
+    "me mine myself our ours us mich mir uns unser unsere moi ma mes nous notre nos mí conmigo nosotros mia "
+    "miei noi ci "
+    "mim minha meus nós mij ons onze".split()
+)
+"""Words by which the speaker is a part of what is said."""
+OTHERS = frozenset("he she they er il elle lui lei hij zij él ella ele ela".split())
+TELLS = frozenset(
+    "is was has had isn't hasn't doesn't can't likes loves hates eats drinks lives works prefers wants needs "
+    "plays speaks "
+    "are have ist hat mag wohnt isst est a aime habite es tiene vive come è ha ama mangia é tem heeft houdt "
+    "woont eet".split()
+)
+"""Words that tell something of the person named before them."""
 JOINS = frozenset("and or but und oder aber sondern et ou mais y o pero e ed ma mas en maar though because".split())
 """Words that join clauses."""
+
+FRAME = {
+    "en": "the user user's a an and or of in on at to for by with from as that this it its their his her they "
+    "she he who "
+    "is are was be been being has have had do does did will would can could also no not never always very really more "
+    "most some any all about than like likes liked love loves loved enjoy enjoys prefer prefers preferred want wants "
+    "wanted need needs hate hates dislike dislikes live lives lived work works worked name named called own owns "
+    "follow follows use uses speak speaks eat eats drink drinks avoid avoids get gets go goes take takes keep keeps "
+    "currently now anymore longer favourite favorite diet seat seats flight flights answer answers answered "
+    "replies reply",
+    "de": "der die das den dem des ein eine einen einem einer und oder in im am an auf zu zum zur von vom mit "
+    "für aus als "
+    "bei ist sind war hat haben hatte mag möchte will wohnt lebt arbeitet heißt isst trinkt spricht liebt bevorzugt "
+    "besitzt kann auch sein seine seinen ihr ihre gern gerne lieber sehr mehr es er sie sich",
+    "fr": "le la les l un une des du de d et ou à au aux en dans sur pour avec par est a ont était avait aime "
+    "adore préfère "
+    "veut vit habite travaille s'appelle mange boit parle possède son sa ses il elle aussi très plus ne n que qui se",
+    "es": "el la los las un una unos unas y o de del al a en con por para es está son tiene ha era le gusta "
+    "gustan encanta "
+    "prefiere quiere vive trabaja llama come bebe habla posee su sus él ella también muy más que se",
+    "it": "il lo la i gli le l un uno una e o di del della dei delle a al alla in nel con per da su è ha era piace "
+    "piacciono ama preferisce vuole vive abita lavora chiama mangia beve parla possiede suo sua suoi anche "
+    "molto più che "
+    "si",
+    "pt": "o a os as um uma e ou de do da dos das em no na com por para é está tem era gosta adora prefere quer "
+    "vive mora "
+    "trabalha chama come bebe fala possui seu sua ele ela também muito mais que se",
+    "nl": "de het een en of van in op aan te voor met uit als bij is zijn was heeft had houdt wil woont leeft "
+    "werkt heet "
+    "eet drinkt spreekt bezit kan ook haar hij zij graag liever erg meer die dat zich",
+}
+"""Words with which a fact about the user is told, whatever it is."""

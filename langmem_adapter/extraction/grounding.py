@@ -7,12 +7,18 @@ from collections.abc import Callable, Mapping
 from langmem_adapter.languages import (
     CJK,
     FIRST,
+    FRAME,
     GERMAN,
     GERMAN_NOUNS,
     JOINS,
+    ME,
     NEGATING,
+    NEGATIONS,
+    NUMBER,
     OPENERS,
+    OTHERS,
     REMINDERS,
+    TELLS,
     TRAILING,
     USER,
 )
@@ -27,9 +33,12 @@ _PLACEHOLDER = re.compile(
     re.IGNORECASE,
 )
 _CAPITALISED = re.compile(r"(?<!\w)[^\W\d_][\w'’.-]*")
+_END = re.compile(r"[.!?\n]")
 _BREAK = re.compile(r"[.,;:!?\n。，！？；、]")
 _USER = frozenset(w for line in USER.values() for w in line.split())
 _NOT_NAMES = frozenset("i a an the".split()) | _USER
+_USER_CJK = [w for w in _USER if CJK.match(w)]
+_FRAME = _USER | frozenset(w for lines in (FRAME, NEGATIONS) for line in lines.values() for w in line.split())
 _CODES = frozenset("like likes dislike dislikes love hate yes no true false never always".split())
 """What values are called whatever the words were."""
 NAMED = frozenset(["home/location", "work/employer", "identity/name"])
@@ -40,7 +49,8 @@ def ground(candidate: Candidate, messages: Mapping[str, Message]) -> str | None:
     """None if the candidate rests on its excerpt, else a reason code.
 
     `no_excerpt` (also one that says nothing), `unknown_message`, `excerpt_not_in_message`, `placeholder`,
-    `ungrounded_name`, `ungrounded_number`, `ungrounded_value`, `negation_differs`. `messages` is keyed by message id; a
+    `ungrounded_name`, `ungrounded_number`, `ungrounded_value`, `ungrounded_content`, `negation_differs`,
+    `about_another`. `messages` is keyed by message id; a
     candidate that names no message may cite any of them.
     """
     if not stems(candidate.excerpt):
@@ -51,7 +61,10 @@ def ground(candidate: Candidate, messages: Mapping[str, Message]) -> str | None:
     holding = next((m for m in cited if _holds(m.text, candidate.excerpt)), None)
     if holding is None:
         return "excerpt_not_in_message"
-    return unsupported(candidate, holding.text)
+    if reason := unsupported(candidate, holding.text):
+        return reason
+    of_another = holding.role == "human" and candidate.subject == "user" and _of_another(candidate, holding.text)
+    return "about_another" if of_another else None
 
 
 def _holds(text: str, excerpt: str) -> bool:
@@ -78,12 +91,17 @@ def unsupported(candidate: Candidate, message: str = "") -> str | None:
     both = _Said(f"{excerpt}\n{content}")
     if not all(both.all(_names(field, opening=True) - _CODES) for field in fields):
         return "ungrounded_value"
+    value = _meaning(candidate.value)
+    if len(value) > 1 and not both.most(value):  # one word may be a code
+        return "ungrounded_value"
     if candidate.topic in NAMED and not said.all(frozenset(words(candidate.value)) - _NOT_NAMES):
         return "ungrounded_value"
     if not numbers(" ".join((content, *fields))) <= numbers(excerpt):
         return "ungrounded_number"
     if negated(content) != (negated(excerpt) or _denied(message, excerpt)):
         return "negation_differs"
+    if not said.most(_meaning(content)):
+        return "ungrounded_content"
     return None
 
 
@@ -104,6 +122,14 @@ class _Said:
     def all(self, names: frozenset[str]) -> bool:
         return all(self._has(name) for name in names)
 
+    def most(self, meant: frozenset[str]) -> bool:
+        """Whether it has at least half of these words; of a script without spaces, of their characters."""
+        signs = frozenset(c for w in meant for c in w if CJK.match(c))
+        if signs:
+            return 2 * len(signs & frozenset(self._text)) >= len(signs)
+        short = tuple(w for w in self._words if len(w) >= 3)  # "veg" for "vegetarian"
+        return 2 * sum(self._has(w) or any(w.startswith(s) for s in short) for w in meant) >= len(meant)
+
     def _has(self, name: str) -> bool:
         if name in self._words or stem(name) in self._stems:
             return True
@@ -111,6 +137,26 @@ class _Said:
             return name in self._text
         # "Katze" in "Katzen", "Vegetarierin" in "Vegetarier"
         return any(min(len(name), len(w)) >= 4 and (name.startswith(w) or w.startswith(name)) for w in self._words)
+
+
+def _of_another(candidate: Candidate, message: str) -> bool:
+    """Whether the sentence cited tells of somebody else, and the fact of the user: "Bob is allergic"."""
+    at = max(0, message.find(candidate.excerpt))
+    start = max(message.rfind(mark, 0, at) for mark in ".!?\n") + 1
+    told = _END.split(message[start:].lstrip(), maxsplit=1)[0].split()
+    said = words(" ".join(told))
+    if len(said) < 2 or not ME.isdisjoint(said) or "user's" in words(candidate.content):
+        return False
+    named = told[0][0].isupper() and said[0] not in OPENERS and not _Said(candidate.content).all(frozenset(said[:1]))
+    return said[1] in TELLS and (said[0] in OTHERS or named)
+
+
+def _meaning(content: str) -> frozenset[str]:
+    """The words of a fact that say what it is about: not those with which any fact is told, and no numbers."""
+    told = content
+    for name in _USER_CJK:
+        told = told.replace(name, "")
+    return frozenset(w for w in _tokens(told) if w not in _FRAME and w not in NUMBER and not w.isdecimal())
 
 
 def _denied(message: str, excerpt: str) -> bool:

@@ -142,3 +142,52 @@ def test_what_was_not_said_is_refused_in_any_of_these_languages(reason, said, ex
 def test_a_negation_elsewhere_in_the_message_denies_nothing(said, excerpt, content):
     """Only the clause of the excerpt counts."""
     assert _said(said, content, excerpt) is None
+
+
+@pytest.mark.parametrize(
+    ("reason", "said", "excerpt", "content", "fields"),
+    [
+        ("ungrounded_content", "I like tea", None, "The user may approve payments", {}),
+        ("ungrounded_content", "What is the weather?", "weather", "The user is a chess player", {}),
+        ("ungrounded_content", "yes", None, "The user wants suites", {}),
+        ("ungrounded_content", "I like tea and cake", None, "The user likes tea, runs servers and trades stocks", {}),
+        ("ungrounded_value", "I like tea", None, "The user likes tea", {"value": "approve payments"}),
+        ("ungrounded_content", "Ich mag Tee", None, "Der Nutzer ist reich und klug", {}),
+        ("ungrounded_content", "J'aime le thé", None, "L'utilisateur est médecin", {}),
+        ("ungrounded_content", "Me gusta el té", None, "El usuario es médico", {}),
+        ("ungrounded_content", "Mi piace il tè", None, "L'utente è medico", {}),
+        ("ungrounded_content", "Gosto de chá", None, "O usuário é médico", {}),
+        ("ungrounded_content", "Ik hou van thee", None, "De gebruiker is arts", {}),
+        ("ungrounded_content", "我喜欢茶", None, "用户是医生", {}),
+        ("ungrounded_content", "お茶が好きです", None, "ユーザーは医者", {}),
+        ("about_another", "Bob is allergic to nuts.", "allergic to nuts", "The user is allergic to nuts", {}),
+        ("about_another", "Bob is allergic to nuts.", None, "The user is allergic to nuts", {}),
+        ("about_another", "He lives by the sea.", None, "The user lives by the sea", {}),
+        ("about_another", "Hola. Ella es alérgica al polen.", "alérgica al polen", "El usuario es alérgico al polen.",
+         {}),
+    ],
+)  # fmt: skip
+def test_a_fact_that_shares_nothing_with_its_words_is_refused(reason, said, excerpt, content, fields):
+    """True words beside it prove nothing: half of what it says must be there, and said of the user."""
+    assert _said(said, content, excerpt, **fields) == reason
+
+
+@pytest.mark.parametrize(
+    ("said", "excerpt", "content", "fields"),
+    [
+        ("I'm vegan", None, "The user follows a vegan diet.", {"value": "vegan"}),
+        ("Aisle, always.", None, "The user prefers aisle seating on flights.", {"value": "aisle"}),
+        ("Bob is my brother", None, "The user has a brother, Bob.", {}),
+        ("Vegan food is what I eat", "Vegan food", "The user eats vegan food.", {}),
+        ("Tea is great", None, "The user likes tea.", {}),
+        ("My brother lives here. He is a cook.", "He is a cook", "The user's brother is a cook.", {}),
+        ("Bob is allergic to nuts", None, "Bob is allergic to nuts.", {"subject": "Bob"}),
+        ("Soy vegetariano", None, "El usuario es vegetariano.", {}),
+        ("Je préfère les réponses courtes", None, "L'utilisatrice préfère des réponses courtes.", {}),
+        ("Ich bevorzuge kurze Antworten", None, "Die Nutzerin bevorzugt kurze Antworten.", {}),
+        ("我喜欢喝茶", None, "用户爱喝茶", {}),
+    ],
+)
+def test_a_fact_told_in_other_words_about_the_same_is_grounded(said, excerpt, content, fields):
+    """The frame of a fact is nobody's words."""
+    assert _said(said, content, excerpt, **fields) is None
