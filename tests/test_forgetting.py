@@ -14,7 +14,7 @@ from langmem_adapter.records import Candidate, Extraction, Turn
 DIET = {
     "veg": [fact("The user is vegetarian.", "diet", "vegetarian")],
     "fish": [fact("The user eats fish.", "diet", "fish")],
-    "both": [fact("The user is vegetarian.", "diet", "vegetarian"), fact("The user is tall.")],
+    "vegetarian and tall": [fact("The user is vegetarian.", "diet", "vegetarian"), fact("The user is tall.")],
     "tall": [fact("The user is tall.")],
 }
 
@@ -36,17 +36,17 @@ def say(memory: Memory, *texts: str) -> None:
 class TestSource:
     def test_a_dry_run_says_what_would_be_and_does_nothing(self, make):
         memory = make(extractor=Scripted(DIET))
-        say(memory, "both", "veg", "fish")
+        say(memory, "vegetarian and tall", "veg", "fish")
         before = raw(memory)
-        would = memory.forget_source("both", user_id="u", dry_run=True)
+        would = memory.forget_source("vegetarian and tall", user_id="u", dry_run=True)
         assert (would.dry_run, raw(memory)) == (True, before)
-        did = memory.forget_source("both", user_id="u")
+        did = memory.forget_source("vegetarian and tall", user_id="u")
         assert (would.erased, would.rebuilt, would.flagged) == (did.erased, did.rebuilt, did.flagged)
         assert (len(did.erased), len(did.rebuilt)) == (1, 2)
 
     def test_what_it_had_no_part_in_keeps_every_byte(self, make):
         memory = make(extractor=Scripted(DIET))
-        say(memory, "both", "veg", "fish", "tall")
+        say(memory, "vegetarian and tall", "veg", "fish", "tall")
         memory.add_fact("The user lives in Rome.", user_id="u", topic="home/location", value="Rome", source_id="crm")
         memory.add_fact("The user is left-handed.", user_id="u", source_id="form")
         untouched = [r for r in memory.get_all(user_id="u") if {s.source_id for s in r.sources} & {"crm", "form"}]
@@ -80,9 +80,12 @@ class TestSource:
             assert memory.get_summary(user_id="u", session_id="s") is None
 
     def test_an_ended_fact_counts_when_what_stood_before_it_goes(self, make):
-        script = {**DIET, "over": [fact("The user is vegetarian.", "diet", "vegetarian", intent="retract")]}
+        script = {
+            **DIET,
+            "vegetarian till now": [fact("The user is vegetarian.", "diet", "vegetarian", intent="retract")],
+        }
         memory = make(extractor=Scripted(script))
-        say(memory, "veg", "fish", "over")
+        say(memory, "veg", "fish", "vegetarian till now")
         assert contents(memory) == ["The user eats fish."]
         memory.forget_source("fish", user_id="u")
         assert (contents(memory), contents(memory, "retracted")) == ([], ["The user is vegetarian."])
@@ -90,10 +93,10 @@ class TestSource:
     @pytest.mark.parametrize("keep", ["excerpts", "nothing"])
     def test_what_is_not_kept_is_not_in_the_store(self, make, keep):
         memory = make(extractor=Scripted(DIET), keep_turns=keep)
-        say(memory, "both", "veg")
+        say(memory, "vegetarian and tall", "veg")
         turns = [i.value for i in memory.store.search(("memories", "default", "user", "u", "turns"))]
         assert all(m["text"] == "" for t in turns for m in t["messages"])
-        receipt = memory.forget_source("both", user_id="u")
+        receipt = memory.forget_source("vegetarian and tall", user_id="u")
         assert contents(memory) == ["The user is vegetarian."]
         [left] = memory.get_all(user_id="u")
         assert (len(receipt.rebuilt), len(receipt.flagged)) == ((1, 0) if keep == "excerpts" else (0, 1))
@@ -116,12 +119,12 @@ class TestSource:
 
         extractor = Learning()
         memory = make(extractor=extractor)
-        say(memory, "x", "b")
+        say(memory, "strictly vegetarian, I am", "I am strictly vegetarian")
         extractor.better = True
         for _ in range(2):  # the second finds what the first has written
-            memory.forget_source("x", user_id="u", reextract=True)
+            memory.forget_source("strictly vegetarian, I am", user_id="u", reextract=True)
             assert contents(memory, "all") == ["The user is strictly vegetarian."]
-        memory.forget_source("b", user_id="u")
+        memory.forget_source("I am strictly vegetarian", user_id="u")
         assert contents(memory, "all") == []
 
     def test_a_thread_called_like_a_correction_takes_none_along(self, make):
@@ -143,7 +146,7 @@ class TestSource:
 class TestDelete:
     def test_by_a_filter(self, make):
         memory = make(extractor=Scripted(DIET))
-        say(memory, "both", "fish")
+        say(memory, "vegetarian and tall", "fish")
         assert memory.delete(filter={"topic": "diet"}, user_id="u") == 2
         assert contents(memory, "all") == ["The user is tall."]
         assert memory.delete(filter={"topic": "diet"}, user_id="u") == 0

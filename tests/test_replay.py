@@ -45,6 +45,12 @@ class Event:
     also: "Event | None" = None
     """What was said in the same breath."""
 
+    @property
+    def text(self) -> str:
+        """What is typed."""
+        said = f"{self.number}: my {self.slot} is {self.value}."
+        return said if self.also is None else f"{said} {self.also.text}"
+
     def candidates(self) -> list[Candidate]:
         return [self.candidate(), *(self.also.candidates() if self.also else [])]
 
@@ -125,7 +131,7 @@ class Told:
 def play(events: Sequence[Event], like: Told | None = None) -> Told:
     """A new store after these events. What a person did is done as in `like`: to the record of the same messages."""
     clock = Clock()
-    script = {f"{e.number}": e.candidates() for e in events if e.what != "upkeep"}
+    script = {e.text: e.candidates() for e in events if e.what != "upkeep"}
     told = Told(Memory(InMemoryStore(), extractor=Scripted(script), clock=clock))
     told.corrected_slots = dict(like.corrected_slots) if like is not None else {}
     memory = told.memory
@@ -136,7 +142,7 @@ def play(events: Sequence[Event], like: Told | None = None) -> Told:
             memory.maintain("u")
             continue
         if event.what in ("say", "end"):
-            message = HumanMessage(f"{event.number}", id=f"h{event.number}")
+            message = HumanMessage(event.text, id=f"h{event.number}")
             memory.add(message, user_id="u", session_id=event.source, source_type=event.kind)
             continue
         if like is not None and event.number not in like.did:
