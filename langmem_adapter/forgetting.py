@@ -3,19 +3,19 @@
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
-from langgraph.store.base import ListNamespacesOp, MatchCondition, PutOp, SearchItem
+from langgraph.store.base import PutOp, SearchItem
 
 from langmem_adapter.consent import Settings, not_on_hold, settings_in, settings_op
-from langmem_adapter.consolidation.apply import Change, Owner
+from langmem_adapter.consolidation.apply import Change
 from langmem_adapter.consolidation.replay import NEAR_IDENTICAL, Rebuilt, rebuild, remaining_turns, steps_of
-from langmem_adapter.consolidation.step import Rules, counter, record_put, spaces, turn_put
+from langmem_adapter.consolidation.step import Rules, change_of, deed, record_put, spaces, turn_put
 from langmem_adapter.consolidation.undo import Names, undo, unlink
 from langmem_adapter.errors import InvalidInput, MemoryNotFound
 from langmem_adapter.namespaces import Namespace, Reader
 from langmem_adapter.ports import IO, retried
 from langmem_adapter.receipts import Checkpoints, carry_out, complete, new_receipt_id
 from langmem_adapter.records import Candidate, Extraction, HistoryEntry, MemoryRecord, Operation, Place, Receipt, Turn
-from langmem_adapter.retrieval import items_under
+from langmem_adapter.retrieval import items_under, namespaces_under
 from langmem_adapter.text import negated
 from langmem_adapter.text import slot as normal
 
@@ -73,7 +73,7 @@ async def _extracted(
     names = _names(source_id, turns.values())
     asked: dict[str, Turn] = {}
     for ns in (p for p in places if p[-1] == "facts"):
-        known = {i.key: MemoryRecord.model_validate(i.value) for i in await _items(io, ns)}
+        known = await _records(io, ns)
         steps = steps_of(t for t in turns.values() if spaces(t)[0] == ns)
         asked |= remaining_turns(known, steps, names, rules)
     left = [_without(t, names) for t in asked.values()]
@@ -100,7 +100,7 @@ async def _forget_once(
     flagged: list[str] = []
     remaining: dict[str, list[_Held]] = {}
     for ns in (p for p in places if p[-1] == "facts"):
-        known = {i.key: MemoryRecord.model_validate(i.value) for i in await _items(io, ns)}
+        known = await _records(io, ns)
         steps = steps_of(t for t in turns.values() if spaces(t)[0] == ns)
         left = dict(known)
         here = list(rebuild(known, steps, names, rules, extracted))
@@ -111,7 +111,7 @@ async def _forget_once(
             erased += sorted(part.gone & known.keys())
             rebuilt += part.changed
             left = {i: r for i, r in left.items() if i not in part.known}
-        change = _change(reader, rules, versions, known.values())
+        change = change_of(reader, rules, versions, known.values(), rules.clock())
         undone = undo(left.values(), names, change)
         blended = {r.memory_id for r in undone.blended}
         puts += [record_put(ns, _flagged(r, change) if r.memory_id in blended else r) for r in undone.changed]
@@ -299,11 +299,16 @@ async def _delete_once(
     erased: dict[Namespace, list[MemoryRecord]] = {}
     remaining: set[_Held] = set()
     for ns in (p for p in places if p[-1] == "facts"):
-        known = {i.key: MemoryRecord.model_validate(i.value) for i in await _items(io, ns)}
+        known = await _records(io, ns)
         named = pick(known)
         _check_previous(named, previous)
         gone = _with_twins(named, known)
-        changed = unlink(known, gone, _change(reader, rules, versions, known.values()), restore=previous == "restore")
+        changed = unlink(
+            known,
+            gone,
+            change_of(reader, rules, versions, known.values(), rules.clock()),
+            restore=previous == "restore",
+        )
         puts += [record_put(ns, r) for r in changed.values()]
         puts += [PutOp(ns, r.memory_id, None) for r in gone]
         erased |= {ns: gone} if gone else {}
@@ -394,7 +399,7 @@ async def _deleted_from(
         ghosts = {o.memory_id for t in spoken for o in t.operations}
         told = [r for r in records if r.memory_id in ghosts]
         if told:
-            puts.append(turn_put(ns, _deletion(told, reader, previous, place, rules)))
+            puts.append(turn_put(ns, _deletion(told, previous, place, rules)))
     return puts
 
 
@@ -468,26 +473,11 @@ def _slot(candidate: Candidate, rules: Rules) -> str:
     return rules.topics.slot_of(candidate.topic, candidate.slot, candidate.value) if known else candidate.slot
 
 
-def _deletion(gone: Sequence[MemoryRecord], reader: Reader, previous: Previous, place: int, rules: Rules) -> Turn:
+def _deletion(gone: Sequence[MemoryRecord], previous: Previous, place: int, rules: Rules) -> Turn:
     """The deletion as a turn, so that a replay deletes too."""
-    now = rules.clock()
-    one = gone[0]
-    return Turn(
-        turn_id=f"delete-{new_receipt_id()}",
-        seq=place,
-        user_id=one.user_id,
-        app_name=reader.app_name,
-        scope=one.scope,
-        session_id=one.session_id,
-        agent_id=one.agent_id,
-        at=now,
-        digest="",
-        source_id="deletion",
-        status="done",
-        operations=tuple(Operation(action="DELETE", memory_id=r.memory_id, content="", reason=previous) for r in gone),
-        applied=place,
-        applied_at=now,
-    )
+    operations = [Operation(action="DELETE", memory_id=r.memory_id, content="", reason=previous) for r in gone]
+    turn_id = f"delete-{new_receipt_id()}"
+    return deed(gone[0], operations, turn_id=turn_id, by="deletion", place=place, at=rules.clock())
 
 
 # ---------------------------------------------------------------- everything
@@ -542,13 +532,7 @@ async def _allowed(io: IO, reader: Reader) -> tuple[list[Namespace], dict[Namesp
 
 async def guarded(io: IO, reader: Reader) -> tuple[list[Namespace], dict[Namespace, int], Settings]:
     """All of the owner's namespaces, and the versions that an erasure depends on, read before the data they guard."""
-    condition = MatchCondition("prefix", reader.root)
-    found: list[Namespace] = []
-    while True:
-        (page,), _ = await io.read([ListNamespacesOp((condition,), limit=1_000, offset=len(found))])
-        found += [tuple(ns) for ns in page if tuple(ns[: len(reader.root)]) == reader.root]
-        if len(page) < 1_000:
-            break
+    found = await namespaces_under(io, reader.root)
     # A hold or a learning that begins now is in a namespace that may not be there yet.
     watched = dict.fromkeys([*found, reader.space("settings"), reader.space("turns")])
     (said,), versions = await io.read([settings_op(reader)], versions=tuple(watched))
@@ -559,6 +543,10 @@ async def guarded(io: IO, reader: Reader) -> tuple[list[Namespace], dict[Namespa
 
 async def _items(io: IO, ns: Namespace) -> list[SearchItem]:
     return [i for i in await items_under(io, ns) if i.namespace == ns]
+
+
+async def _records(io: IO, ns: Namespace) -> dict[str, MemoryRecord]:
+    return {i.key: MemoryRecord.model_validate(i.value) for i in await _items(io, ns)}
 
 
 async def _turns(io: IO, reader: Reader) -> dict[str, Turn]:
@@ -600,12 +588,6 @@ async def _others_in(io: IO, reader: Reader, thread: str) -> bool:
     """Whether another user spoke in a thread."""
     found = await items_under(io, reader.root[:3], {"session_id": thread})
     return any(i.namespace[-1] == "turns" and i.namespace[: len(reader.root)] != reader.root for i in found)
-
-
-def _change(reader: Reader, rules: Rules, versions: Mapping[Namespace, int], known: Iterable[MemoryRecord]) -> Change:
-    numbers = counter(versions.get(reader.space("turns"), 0), known)
-    owner = Owner(reader.user_id, reader.app_name)
-    return Change(owner, rules.clock(), rules.policy, numbers, exclusive=rules.exclusive)
 
 
 async def _summaries(io: IO, reader: Reader, sessions: Collection[str]) -> list[PutOp]:

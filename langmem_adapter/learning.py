@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from langmem_adapter.consent import settings_of
-from langmem_adapter.consolidation.step import Rules, consolidate, reader_of
+from langmem_adapter.consolidation.step import Rules, consolidate
 from langmem_adapter.errors import Conflict, ModelFailed, StoreError
 from langmem_adapter.extraction.accept import accept
 from langmem_adapter.extraction.turns import news
@@ -20,7 +19,7 @@ from langmem_adapter.guard import Guard
 from langmem_adapter.namespaces import Reader
 from langmem_adapter.ports import IO, Ask
 from langmem_adapter.records import Extraction, Operation, Turn, Usage
-from langmem_adapter.turnqueue import claim, distinguished, free, hear, keep, queued, stored_turn, unpause
+from langmem_adapter.turnqueue import claim, distinguished, free, hear, keep, queued, seen, stored_turn, unpause
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +104,12 @@ async def learn_all(io: IO, spoken: Iterable[Turn], learner: Learner, *, heard: 
 async def _learn_now(io: IO, spoken: Iterable[Turn], learner: Learner, heard: bool) -> list[Operation]:
     operations: list[Operation] = []
     for turn in spoken:
-        stored = await stored_turn(io, turn)
-        if stored is None and heard:
+        stored, paused = await seen(io, turn)
+        if paused or (stored is None and heard):
             continue
         turn = await distinguished(io, turn, stored)
         fresh = news(turn, stored if stored is None or stored.turn_id == turn.turn_id else await stored_turn(io, turn))
-        if fresh is not None and not (await settings_of(io, reader_of(fresh))).paused:
+        if fresh is not None:
             operations += await learn(io, fresh, learner)
     return operations
 
@@ -145,14 +144,14 @@ async def catch_up(
     A turn that fails is told and left behind; the next ones proceed, unless `stop`.
     """
     operations: list[Operation] = []
-    seen: set[tuple[str, str]] = set()
+    tried: set[tuple[str, str]] = set()
     while fresh := [
-        t for t in await queued(io, reader, ("pending",)) if (t.turn_id, t.digest) not in seen and wanted(t)
+        t for t in await queued(io, reader, ("pending",)) if (t.turn_id, t.digest) not in tried and wanted(t)
     ]:
         for turn in fresh:
             if not wanted(turn):
                 return operations
-            seen.add((turn.turn_id, turn.digest))
+            tried.add((turn.turn_id, turn.digest))
             try:
                 operations += await _learn_queued(io, turn, learner) or []
             except (StoreError, Conflict):  # not the turn's failure: the next one would fare no better

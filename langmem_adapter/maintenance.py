@@ -10,20 +10,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from langgraph.store.base import ListNamespacesOp, MatchCondition, SearchItem
+from langgraph.store.base import SearchItem
 
 from langmem_adapter.consent import Settings, change_settings
-from langmem_adapter.consolidation.apply import Change, Owner, succession, supports
+from langmem_adapter.consolidation.apply import Change, succession, supports
 from langmem_adapter.consolidation.decide import same_fact
 from langmem_adapter.consolidation.replay import NEAR_IDENTICAL, steps_of, untied
-from langmem_adapter.consolidation.step import Rules, counter, record_put, spaces, turn_put
+from langmem_adapter.consolidation.step import Rules, change_of, deed, record_put, spaces, turn_put
 from langmem_adapter.errors import OnHold
 from langmem_adapter.forgetting import guarded, sweep
 from langmem_adapter.namespaces import Namespace, Reader, escape
 from langmem_adapter.ports import IO, retried
 from langmem_adapter.receipts import Checkpoints, complete, new_receipt_id
 from langmem_adapter.records import Maintenance, MemoryRecord, Operation, SourceType, Turn, Upkeep
-from langmem_adapter.retrieval import items_under
+from langmem_adapter.retrieval import items_under, namespaces_under
 from langmem_adapter.scoring import Weights, Where
 from langmem_adapter.stores.base import RankOp
 from langmem_adapter.text import negated, numbers, says_the_same, stems, words
@@ -68,15 +68,9 @@ class Kept:
 
 async def owners(io: IO, app_name: str) -> list[Reader]:
     """Everybody with anything in the store, and the application itself."""
-    condition = MatchCondition("prefix", ("memories", escape(app_name, what="app_name")))
-    found: list[Reader] = []
-    offset = 0
-    while True:
-        (page,), _ = await io.read([ListNamespacesOp((condition,), max_depth=5, limit=1_000, offset=offset)])
-        found += [reader for ns in page if (reader := Reader.of(tuple(ns))) is not None]
-        offset += len(page)
-        if len(page) < 1_000:
-            return [r for r in dict.fromkeys(found) if r.app_name == app_name]
+    found = await namespaces_under(io, ("memories", escape(app_name, what="app_name")), max_depth=5)
+    readers = [reader for ns in found if (reader := Reader.of(ns)) is not None]
+    return [r for r in dict.fromkeys(readers) if r.app_name == app_name]
 
 
 async def keep_up(io: IO, reader: Reader, rules: Rules, limits: Limits, checkpoints: Checkpoints | None = None) -> Kept:
@@ -138,10 +132,7 @@ class _View:
         return self.reader.space("turns")
 
     def change(self, ns: Namespace) -> Change:
-        known = self.records[ns].values()
-        numbers = counter(self.versions.get(self.queue, 0), known)
-        owner = Owner(self.reader.user_id, self.reader.app_name)
-        return Change(owner, self.now, self.rules.policy, numbers, exclusive=self.rules.exclusive)
+        return change_of(self.reader, self.rules, self.versions, self.records[ns].values(), self.now)
 
     def said(self, action: str, reason: str, id: str, other: str | None = None) -> Upkeep:
         return Upkeep.model_validate(
@@ -387,28 +378,13 @@ def _united(
 
 
 def _merging(pairs: Sequence[tuple[MemoryRecord, MemoryRecord]], view: _View) -> Turn:
-    one = pairs[0][0]
+    operations = [
+        Operation(action="MERGE", memory_id=kept.memory_id, target_id=gone.memory_id, content="", reason=NEAR_IDENTICAL)
+        for kept, gone in pairs
+    ]
     place = view.versions.get(view.queue, 0) + 1
-    return Turn(
-        turn_id=f"merge-{new_receipt_id()}",
-        seq=place,
-        user_id=one.user_id,
-        app_name=one.app_name,
-        scope=one.scope,
-        session_id=one.session_id,
-        agent_id=one.agent_id,
-        at=view.now,
-        digest="",
-        source_id="maintenance",
-        status="done",
-        operations=tuple(
-            Operation(
-                action="MERGE", memory_id=kept.memory_id, target_id=gone.memory_id, content="", reason=NEAR_IDENTICAL
-            )
-            for kept, gone in pairs
-        ),
-        applied=place,
-        applied_at=view.now,
+    return deed(
+        pairs[0][0], operations, turn_id=f"merge-{new_receipt_id()}", by="maintenance", place=place, at=view.now
     )
 
 

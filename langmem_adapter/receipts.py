@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.store.base import ListNamespacesOp, MatchCondition, PutOp, SearchOp
+from langgraph.store.base import PutOp, SearchOp
 
 from langmem_adapter.namespaces import Namespace, Reader
 from langmem_adapter.ports import IO, Ask
 from langmem_adapter.records import Place, Receipt
-from langmem_adapter.retrieval import items_under
+from langmem_adapter.retrieval import items_under, namespaces_under
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +92,8 @@ async def complete(io: IO, reader: Reader, checkpoints: Checkpoints | None) -> l
 
 async def open_owners(io: IO) -> list[Reader]:
     """Everybody with receipts in the store."""
-    conditions = (MatchCondition("prefix", ("memories",)), MatchCondition("suffix", ("receipts",)))
-    found: list[Reader] = []
-    offset = 0
-    while True:
-        (page,), _ = await io.read([ListNamespacesOp(conditions, limit=1_000, offset=offset)])
-        found += [reader for ns in page if (reader := Reader.of(tuple(ns))) is not None]
-        offset += len(page)
-        if len(page) < 1_000:
-            return found
+    found = await namespaces_under(io, ("memories",), suffix="receipts")
+    return [reader for ns in found if (reader := Reader.of(ns)) is not None]
 
 
 async def kept(io: IO, reader: Reader) -> list[Receipt]:

@@ -5,7 +5,7 @@ Owner filtering is in what the store is asked for, and every hit's namespace is 
 
 from collections.abc import Sequence
 
-from langgraph.store.base import GetOp, SearchItem, SearchOp
+from langgraph.store.base import GetOp, ListNamespacesOp, MatchCondition, SearchItem, SearchOp
 
 from langmem_adapter.consent import settings_in, settings_of, settings_op
 from langmem_adapter.errors import InvalidInput
@@ -119,4 +119,21 @@ async def items_under(io: IO, prefix: Namespace, filter: dict[str, object] | Non
         results, _ = await io.read([SearchOp(prefix, filter, PAGE, len(found), refresh_ttl=False)])
         found += [item for item in results[0] if item.namespace[: len(prefix)] == prefix]
         if len(results[0]) < PAGE:
+            return found
+
+
+async def namespaces_under(
+    io: IO, prefix: Namespace, *, suffix: str | None = None, max_depth: int | None = None
+) -> list[Namespace]:
+    """All namespaces below a prefix (those that end with `suffix`; cut at `max_depth` labels), page by page."""
+    conditions = [MatchCondition("prefix", prefix)]
+    conditions += [] if suffix is None else [MatchCondition("suffix", (suffix,))]
+    found: list[Namespace] = []
+    offset = 0
+    while True:
+        ops = [ListNamespacesOp(tuple(conditions), max_depth=max_depth, limit=PAGE, offset=offset)]
+        (page,), _ = await io.read(ops)
+        found += [tuple(ns) for ns in page if tuple(ns[: len(prefix)]) == prefix]
+        offset += len(page)
+        if len(page) < PAGE:
             return found

@@ -59,6 +59,13 @@ async def stored_turn(io: IO, turn: Turn) -> Turn | None:
     return None if item is None else Turn.model_validate(item.value)
 
 
+async def seen(io: IO, turn: Turn) -> tuple[Turn | None, bool]:
+    """The turn as the store has it, and whether its owner has paused."""
+    ops = [GetOp(spaces(turn)[1], turn.turn_id, refresh_ttl=False), settings_op(reader_of(turn))]
+    (item, said), _ = await io.read(ops)
+    return None if item is None else Turn.model_validate(item.value), settings_in(said).paused
+
+
 async def claim(io: IO, turn: Turn, now: datetime, *, at_once: bool = False) -> Turn | None:
     """The turn as it is queued, ours for a while; None if it is gone, done, another's, or its owner has paused.
 
@@ -118,6 +125,13 @@ def _claimed(turn: Turn, now: datetime) -> Turn:
     return turn.change(status="pending", leased_until=now + LEASE, leased_to=secrets.token_hex(8))
 
 
+async def _stored(io: IO, turn: Turn) -> tuple[Namespace, Turn | None, dict[Namespace, int]]:
+    """The namespace of a turn, the turn as the store has it, and the version that this was read at."""
+    _, ns = spaces(turn)
+    (item,), versions = await io.read([GetOp(ns, turn.turn_id, refresh_ttl=False)], versions=(ns,))
+    return ns, None if item is None else Turn.model_validate(item.value), versions
+
+
 async def _hear(io: IO, turn: Turn, known: bool, claimed: datetime | None) -> Turn:
     _, ns = spaces(turn)
     asking = reader_of(turn)
@@ -159,17 +173,13 @@ async def _taken(io: IO, claimed: Turn, versions: Mapping[Namespace, int]) -> Tu
 
 
 async def _free(io: IO, turn: Turn) -> None:
-    _, ns = spaces(turn)
-    (item,), versions = await io.read([GetOp(ns, turn.turn_id, refresh_ttl=False)], versions=(ns,))
-    stored = None if item is None else Turn.model_validate(item.value)
+    ns, stored, versions = await _stored(io, turn)
     if stored is not None and stored.leased_to is not None and stored.leased_to == turn.leased_to:
         await io.commit([turn_put(ns, stored.change(leased_until=None, leased_to=None))], expect=versions)
 
 
 async def _unpause(io: IO, turn: Turn, now: datetime) -> None:
-    _, ns = spaces(turn)
-    (item,), versions = await io.read([GetOp(ns, turn.turn_id, refresh_ttl=False)], versions=(ns,))
-    stored = None if item is None else Turn.model_validate(item.value)
+    ns, stored, versions = await _stored(io, turn)
     if stored is None or stored.status == "done" or (stored.leased_to is not None and _waits(stored, now)):
         return
     if stored.status == "failed" or stored.leased_until is not None:
@@ -178,9 +188,7 @@ async def _unpause(io: IO, turn: Turn, now: datetime) -> None:
 
 
 async def _keep(io: IO, turn: Turn, error: BaseException, now: datetime) -> None:
-    _, ns = spaces(turn)
-    (item,), versions = await io.read([GetOp(ns, turn.turn_id, refresh_ttl=False)], versions=(ns,))
-    stored = None if item is None else Turn.model_validate(item.value)
+    ns, stored, versions = await _stored(io, turn)
     if turn.outlived_by(stored) or (stored is not None and stored.leased_to != turn.leased_to):
         return
     attempts = turn.attempts + 1

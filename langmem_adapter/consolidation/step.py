@@ -226,6 +226,37 @@ def counter(turns_version: int, known: Iterable[MemoryRecord]) -> Callable[[], i
     return lambda: next(numbers)
 
 
+def change_of(
+    reader: Reader, rules: Rules, versions: Mapping[Namespace, int], known: Iterable[MemoryRecord], now: datetime
+) -> Change:
+    """What every change of an owner's records shares that no turn of theirs leads to."""
+    numbers = counter(versions.get(reader.space("turns"), 0), known)
+    owner = Owner(reader.user_id, reader.app_name)
+    return Change(owner, now, rules.policy, numbers, exclusive=rules.exclusive)
+
+
+def deed(
+    about: MemoryRecord, operations: Sequence[Operation], *, turn_id: str, by: str, place: int, at: datetime
+) -> Turn:
+    """What was done to records like this one without a word being said, as a turn, so that a replay does it too."""
+    return Turn(
+        turn_id=turn_id,
+        seq=place,
+        user_id=about.user_id,
+        app_name=about.app_name,
+        scope=about.scope,
+        session_id=about.session_id,
+        agent_id=about.agent_id,
+        at=at,
+        digest="",
+        source_id=by,
+        status="done",
+        operations=tuple(operations),
+        applied=place,
+        applied_at=at,
+    )
+
+
 def owner_of(turn: Turn) -> Owner:
     """Whose records a turn's facts become."""
     return Owner(turn.user_id, turn.app_name, turn.scope, turn.session_id, turn.agent_id)

@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import partial
 from typing import Literal
 
-from langgraph.store.base import ListNamespacesOp, MatchCondition, PutOp
+from langgraph.store.base import PutOp
 
 from langmem_adapter.consent import KEY
 from langmem_adapter.consolidation.step import SEQS_A_TURN, turn_put
@@ -16,7 +16,7 @@ from langmem_adapter.exchange.report import Imported
 from langmem_adapter.namespaces import Namespace, Reader
 from langmem_adapter.ports import IO, retried
 from langmem_adapter.records import Turn
-from langmem_adapter.retrieval import items_under
+from langmem_adapter.retrieval import items_under, namespaces_under
 from langmem_adapter.topics import Topics
 
 Progress = Callable[[int, int], None]
@@ -33,10 +33,10 @@ async def export(io: IO, reader: Reader, at: datetime) -> Export:
 
 
 async def _snapshot(io: IO, reader: Reader) -> Items:
-    spaces = await _spaces(io, reader)
+    spaces = await namespaces_under(io, reader.root)
     _, before = await io.read([], versions=spaces)
     items = await _items(io, reader)
-    _, after = await io.read([], versions=await _spaces(io, reader))
+    _, after = await io.read([], versions=await namespaces_under(io, reader.root))
     if before != after:
         raise Conflict(f"the memories of user {reader.user_id!r} kept changing while they were exported; try again")
     return items
@@ -76,7 +76,7 @@ def _consented(items: Items, topics: Topics) -> None:
 async def _restore_once(io: IO, wanted: Items, target: Reader, now: datetime, dry_run: bool) -> int | None:
     """How many items were missing and are written now; None if the version of the turns had to be raised first."""
     turns = target.space("turns")
-    spaces = {*await _spaces(io, target), *(ns for ns, _ in wanted), turns, target.space("settings")}
+    spaces = {*await namespaces_under(io, target.root), *(ns for ns, _ in wanted), turns, target.space("settings")}
     _, versions = await io.read([], versions=sorted(spaces))
     there = await _items(io, target)
     fillers = [at for at in there if at[0] == turns and at[1].startswith(FILLER)]
@@ -138,13 +138,3 @@ def _index(ns: Namespace) -> list[str] | Literal[False]:
 
 async def _items(io: IO, reader: Reader) -> Items:
     return {(i.namespace, i.key): i.value for i in await items_under(io, reader.root)}
-
-
-async def _spaces(io: IO, reader: Reader) -> list[Namespace]:
-    condition = MatchCondition("prefix", reader.root)
-    found: list[Namespace] = []
-    while True:
-        (page,), _ = await io.read([ListNamespacesOp((condition,), limit=1_000, offset=len(found))])
-        found += [tuple(ns) for ns in page if tuple(ns[: len(reader.root)]) == reader.root]
-        if len(page) < 1_000:
-            return found
