@@ -190,9 +190,10 @@ class Queue(Upkeep):
 
     def _left(self, owner: Reader) -> list[Turn]:
         """What is in an owner's queue."""
+        self._unfinished.discard(owner)  # before it is read: what is queued meanwhile notes its owner again
         left = run(turnqueue.queued(self.io, owner))
-        if not left:
-            self._unfinished.discard(owner)
+        if left:
+            self._unfinished.add(owner)
         return left
 
     async def _silent_for(self, io: IO, user_id: str, app_name: str, session_id: str) -> timedelta:
