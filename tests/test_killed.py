@@ -98,6 +98,29 @@ def test_a_turn_that_a_dead_worker_had_leased_is_learnt_when_the_lease_ends(tmp_
         assert (record.content, len(record.sources)) == ("The user likes tea.", 1)
 
 
+def test_drain_learns_what_a_dead_worker_had_leased_of_a_user_heard_here(tmp_path, monkeypatch):
+    """It waits for a lease that may be alive, and takes the turn when the lease is over."""
+    monkeypatch.setattr(turnqueue, "LEASE", turnqueue.timedelta(seconds=2))
+    path = tmp_path / "m.db"
+    revived = threading.Event()
+
+    def stuck(messages: Sequence[BaseMessage]) -> Any:
+        revived.wait(60)
+        return liked(messages)
+
+    slow = Memory(path, extractor=ModelExtractor(ScriptedChatModel(replies=[stuck])), when="background")
+    slow.add(HumanMessage("I like tea", id="h"), user_id="ada", session_id="s")
+    while slow.pending(user_id="ada")[0].leased_until is None:
+        time.sleep(0.01)
+    with Memory(path, extractor=ModelExtractor(ScriptedChatModel(replies=[liked] * 2)), when="background") as memory:
+        memory.add(HumanMessage("I like rye", id="g"), user_id="ada", session_id="s")
+        assert not memory.drain(timeout=0.1)
+        assert memory.drain(timeout=30)
+        assert {r.content for r in memory.get_all(user_id="ada")} == {"The user likes tea.", "The user likes rye."}
+        revived.set()
+        slow.close()
+
+
 def test_a_turn_that_failed_in_the_background_is_tried_again_after_its_pause(tmp_path, monkeypatch):
     """By itself: nobody need speak again."""
     monkeypatch.setattr(turnqueue, "PAUSE", turnqueue.timedelta(seconds=0.5))

@@ -4,7 +4,7 @@ import asyncio
 import functools
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -52,7 +52,7 @@ class Queue(Upkeep):
     _author: Ask[Any, Any] | None
     _usage: dict[str, Usage]
     _lock: threading.Lock
-    _unfinished: set[Reader]
+    _unfinished: dict[Reader, object]
     _backlog: Backlog
 
     async def _pending(self, io: IO, *, user_id: str | None = None, app_name: str = "default") -> list[Turn]:
@@ -85,18 +85,24 @@ class Queue(Upkeep):
         whose owner has paused, or that were queued after `close`.
         """
         end = None if timeout is None else time.monotonic() + timeout
+        overdue: set[Reader] = set()
         while True:
             rest = None if end is None else max(0.0, end - time.monotonic())
             if not self._backlog.drain(rest):
                 return False
             if self._worker is not None and not self._worker.drain(rest):
                 return False
-            left = [t for owner in list(self._unfinished) for t in self._left(owner)]
+            left = [(owner, turn) for owner in list(self._unfinished) for turn in self._left(owner)]
             if not left:
                 return True
-            elsewhere = all(t.leased_to is not None and t.leased_until > self._rules.clock() for t in left)  # type: ignore[operator]
-            if not elsewhere or rest == 0:
+            now = self._rules.clock()
+            late = {owner for owner, turn in left if turn.leased_until is not None and turn.leased_until <= now}
+            elsewhere = all(turn.leased_to is not None for _, turn in left)
+            if not elsewhere or late & overdue or (late and self._worker is None) or rest == 0:
                 return False
+            overdue |= late
+            for owner in late:  # whoever had its turn is dead: it is ours now
+                self._worker.ask(owner)  # type: ignore[union-attr]
             time.sleep(0.02 if rest is None else min(0.02, rest))
 
     async def adrain(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - `drain` with an a
@@ -147,7 +153,7 @@ class Queue(Upkeep):
         )
         return await worked(io, work, sum(length(m) for m in messages[start:]))
 
-    async def _heard(self, io: IO, spoken: Sequence[Turn]) -> list[Reader]:
+    async def _heard(self, io: IO, spoken: Sequence[Turn]) -> Iterable[Reader]:
         """Queue turns that are to be learnt later; whose they are."""
         owners = self._owners(spoken)
         await turnqueue.hear(io, spoken)
@@ -173,7 +179,8 @@ class Queue(Upkeep):
         owners = self._owners(spoken)
         if self._worker is None:
             operations = await learning.learn_all(io, spoken, self._learner, heard=heard)
-            self._unfinished.difference_update(owners)
+            for owner, noted in owners.items():
+                self._settled(owner, noted)
             await self._keep_up(io)
             return operations
         for owner in owners:  # before the turn can be found: the worker's first look round must not be earlier
@@ -183,17 +190,25 @@ class Queue(Upkeep):
             self._worker.ask(owner, self._debounce)
         return []
 
-    def _owners(self, spoken: Sequence[Turn]) -> list[Reader]:
-        found = list(dict.fromkeys(Reader(t.user_id or "", t.app_name) for t in spoken))
-        self._unfinished.update(found)
+    def _owners(self, spoken: Sequence[Turn]) -> dict[Reader, object]:
+        """Whose turns these are, each noted as unfinished, and with what mark."""
+        found = dict.fromkeys((Reader(t.user_id or "", t.app_name) for t in spoken), object())
+        with self._lock:
+            self._unfinished.update(found)
         return found
+
+    def _settled(self, owner: Reader, noted: object) -> None:
+        # What was queued meanwhile has noted its owner anew.
+        with self._lock:
+            if self._unfinished.get(owner) is noted:
+                self._unfinished.pop(owner, None)
 
     def _left(self, owner: Reader) -> list[Turn]:
         """What is in an owner's queue."""
-        self._unfinished.discard(owner)  # before it is read: what is queued meanwhile notes its owner again
+        noted = self._unfinished.get(owner)
         left = run(turnqueue.queued(self.io, owner))
-        if left:
-            self._unfinished.add(owner)
+        if not left:
+            self._settled(owner, noted)
         return left
 
     async def _silent_for(self, io: IO, user_id: str, app_name: str, session_id: str) -> timedelta:
