@@ -116,7 +116,7 @@ class Memory(Teaching, Turns, Wishes, Moving):
         self._tools = frozenset(arguments.strings(tool_sources, "tool_sources"))
         self._usage: dict[str, Usage] = {}
         self._lock = threading.Lock()
-        self._unfinished: dict[Reader, object] = {}  # whose queues are not known to be empty, and a mark of when that was noted
+        self._unfinished: dict[Reader, object] = {}  # whose queues may not be empty, each with a mark
         self._on_event = on_event
         registered = Topics(topics)
         self._author = None if model is None else sessions.writer(chat_model(model))
