@@ -29,6 +29,8 @@ class Learner:
     extract: Ask[Turn, Extraction]
     rules: Rules
     tell: Callable[[str, dict[str, Any]], None]
+    report: Callable[..., None]
+    """`tell` with the data by keyword, and a line in the log: for what went wrong."""
     spend: Callable[[Turn, str, Usage], None]
     guard: Guard
     quick: bool = False
@@ -157,7 +159,7 @@ async def catch_up(
             except (StoreError, Conflict):  # not the turn's failure: the next one would fare no better
                 raise
             except Exception as error:  # noqa: BLE001 - kept with its error; it must not hold up the turns behind it
-                learner.tell("remember_failed", {"turn_id": turn.turn_id, "error": type(error).__name__})
+                learner.report("remember_failed", turn_id=turn.turn_id, error=type(error).__name__)
                 if stop:
                     return operations
     return operations

@@ -150,6 +150,7 @@ class Memory(Teaching, Turns, Wishes, Moving):
             Ask(chosen.extract, getattr(chosen, "aextract", None)),
             self._rules,
             self._tell,
+            self.report,
             self._spend,
             self._guard,
             quick=isinstance(chosen, RuleExtractor) and judge is None,
@@ -170,7 +171,6 @@ class Memory(Teaching, Turns, Wishes, Moving):
         self._worker: Worker[Reader | Ended | None] | None = None
         if when == "background":
             self._worker = Worker(self._work, name="langmem_adapter")
-            self._worker.ask(None)  # what an earlier process left
         self._people = dict(people or {})
         self._backlog = Backlog(self._take, lambda count: self.report("turns_lost", count=count))
         self._threads = None if checkpointer is None else receipts.checkpoints_of(checkpointer)
@@ -181,6 +181,8 @@ class Memory(Teaching, Turns, Wishes, Moving):
         self._weights = weights or Weights()
         if self._owns_store:
             self._go_on()
+        if self._worker is not None:  # last: its thread uses all of the above
+            self._worker.ask(None)  # what an earlier process left
 
     def _go_on(self) -> None:
         """Complete the erasures that a crash interrupted."""

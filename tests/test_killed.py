@@ -59,7 +59,7 @@ def test_a_killed_process_loses_no_queued_turn_and_none_is_learnt_twice(tmp_path
         assert worker.exitcode == 0
         with Memory(path) as memory:
             for owner in OWNERS:
-                assert memory.pending(user_id=owner) == []
+                assert [(t.turn_id, t.attempts, t.error) for t in memory.pending(user_id=owner)] == []
                 known = memory.get_all(user_id=owner, status="all")
                 slots = [r.slot for r in known]
                 assert len(set(slots)) == len(slots)
@@ -121,13 +121,14 @@ def test_drain_learns_what_a_dead_worker_had_leased_of_a_user_heard_here(tmp_pat
         slow.close()
 
 
-def test_a_turn_that_failed_in_the_background_is_tried_again_after_its_pause(tmp_path, monkeypatch):
-    """By itself: nobody need speak again."""
+def test_a_turn_that_failed_in_the_background_is_tried_again_after_its_pause(tmp_path, monkeypatch, caplog):
+    """By itself: nobody need speak again. That it failed is in the log."""
     monkeypatch.setattr(turnqueue, "PAUSE", turnqueue.timedelta(seconds=0.5))
     model = ScriptedChatModel(replies=[ValueError("context too long"), liked])
     with Memory(tmp_path / "m.db", extractor=ModelExtractor(model), when="background") as memory:
         memory.add(HumanMessage("I like tea", id="h"), user_id="ada", session_id="s")
         memory.drain(timeout=10)
+        assert "remember_failed" in caplog.text
         patience = time.monotonic() + 30
         while memory.pending(user_id="ada") and time.monotonic() < patience:
             time.sleep(0.05)
