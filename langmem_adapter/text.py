@@ -8,8 +8,6 @@ import re
 import unicodedata
 from functools import lru_cache
 
-import snowballstemmer
-
 from langmem_adapter.errors import InvalidInput
 from langmem_adapter.languages import (
     AND,
@@ -24,6 +22,7 @@ from langmem_adapter.languages import (
     NUMBER,
     SHY,
 )
+from langmem_adapter.stemming import stemmed
 
 MAX_CONTENT = 2_000
 """Longest content of one record, in characters: one atomic fact does not need more."""
@@ -125,13 +124,10 @@ _STOP = frozenset(
 _NEGATIONS = frozenset(w for line in NEGATIONS.values() for w in line.split())
 
 
-_stemmer = snowballstemmer.stemmer("english")
-
-
 @lru_cache(maxsize=50_000)
 def stem(word: str) -> str:
     """The English Snowball stem of a folded word."""
-    return str(_stemmer.stemWord(word))
+    return stemmed(word, "english")
 
 
 def words(text: str) -> list[str]:

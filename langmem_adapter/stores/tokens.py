@@ -16,7 +16,8 @@ from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
-import snowballstemmer
+
+from langmem_adapter.stemming import stemmed
 
 TOKENIZER = 1
 """Raise it whenever the hashes of any text change: files remember which tokenizer wrote them."""
@@ -145,9 +146,6 @@ def _any_words(text: str, *, singles: bool) -> Iterator[str]:
                 yield word[:_MAX_WORD].replace("’", "'")
 
 
-_stemmers = {name: snowballstemmer.stemmer(name) for name in (*LANGUAGES, *(s for _, s in _SCRIPTS))}
-
-
 @lru_cache(maxsize=100_000)
 def _hash(word: str, language: str) -> int | None:
     """The hash of a word's stem; None for a function word of the language."""
@@ -159,4 +157,4 @@ def _hash(word: str, language: str) -> int | None:
     if not word.isascii():
         language = next((name for script, name in _SCRIPTS if script.search(word)), language)
         word = unicodedata.normalize("NFC", _STRIPPED_MARKS.sub("", unicodedata.normalize("NFD", word)))
-    return crc32(str(_stemmers[language].stemWord(word)).encode())
+    return crc32(stemmed(word, language).encode())
