@@ -14,9 +14,9 @@ TENTH = 100_000
 @pytest.mark.parametrize("unit", ["a", " ", "'", "I like "])
 def test_a_megabyte_of_anything_is_read_in_seconds(extract, unit):
     """No pattern backtracks over the whole text."""
-    started = time.perf_counter()
+    started = time.thread_time()
     extract(unit * (MEGABYTE // len(unit)))
-    assert time.perf_counter() - started < 15
+    assert time.thread_time() - started < 15
 
 
 @pytest.mark.parametrize(
@@ -46,9 +46,9 @@ def test_a_megabyte_of_anything_is_read_in_seconds(extract, unit):
 )
 def test_repeated_marks_and_words_cost_no_more(extract, unit):
     """Each of these made some pattern quadratic once, or could."""
-    started = time.perf_counter()
+    started = time.thread_time()
     extract(unit * (TENTH // len(unit)))
-    assert time.perf_counter() - started < 3
+    assert time.thread_time() - started < 3
 
 
 def test_many_facts_are_capped_and_the_rest_counted(extract):
