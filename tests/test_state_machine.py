@@ -103,10 +103,11 @@ def decide(facts: list[Fact], value: str, kind: str, source: str, now: Any) -> s
         new.support = [s for f in same for s in f.support] + new.support
         facts.append(new)
         return "UPDATE"
-    if not same:
-        facts.append(Fact(value, "contested", [(kind, source)]))
-        return "CONTEST"
-    return "NOOP"
+    if same:
+        same[-1].support.append((kind, source))
+        return "NOOP"
+    facts.append(Fact(value, "contested", [(kind, source)]))
+    return "CONTEST"
 
 
 class Memories(RuleBasedStateMachine):
