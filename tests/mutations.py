@@ -76,6 +76,88 @@ MUTATIONS = (
         (('conn.execute("VACUUM")', "pass"),),
         "tests/stores/test_sqlite_erasure.py::test_copies_left_in_page_gaps_are_found_and_removed",
     ),
+    Mutation(
+        "the escape of brackets in a block",
+        "injection.py",
+        ((".translate(_BRACKETS)", ""),),
+        "tests/test_injection.py::test_whatever_the_texts_the_block_has_one_frame_and_one_line_a_memory",
+    ),
+    Mutation(
+        "that a memory is one line of a block",
+        "injection.py",
+        (("one_line(clean(text))", "clean(text)"),),
+        "tests/test_fuzzing.py::test_a_block_has_one_opening_and_one_closing_tag_and_one_line_a_memory",
+    ),
+    Mutation(
+        "that secrets are cut out before anything is stored",
+        "guard.py",
+        (("return redacted(text, self.secrets)", "return text"),),
+        "tests/test_guard.py::test_a_secret_reaches_no_queue_no_store_no_model_no_embedder_and_no_log",
+    ),
+    Mutation(
+        "the guard between extraction and consolidation",
+        "learning.py",
+        (
+            (
+                "self.guard.screen(turn, accept(turn, proposed, self.rules.topics, self.rules.policy))",
+                "accept(turn, proposed, self.rules.topics, self.rules.policy)",
+            ),
+        ),
+        "tests/test_guard.py::test_a_claim_of_power_waits_in_quarantine_with_its_reason[sqlite]",
+    ),
+    Mutation(
+        "the owner in a look-up by id",
+        "retrieval.py",
+        (('items_under(io, reader.root, {"memory_id": memory_id})', 'items_under(io, (), {"memory_id": memory_id})'),),
+        "tests/test_memory.py::TestStory::test_another_user_sees_nothing[sqlite]",
+    ),
+    Mutation(
+        "the owner in a list of memories",
+        "methods/reading.py",
+        (("Reader(user_id, app_name).root, wanted or None", "Reader(user_id, app_name).root[:3], wanted or None"),),
+        "tests/test_memory.py::TestStory::test_another_user_sees_nothing[sqlite]",
+    ),
+    Mutation(
+        "the namespace in the store's statement",
+        "stores/reading.py",
+        (("WHERE namespace = ? AND key = ? AND {_ALIVE}", "WHERE (namespace = ? OR 1) AND key = ? AND {_ALIVE}"),),
+        "tests/test_memory.py::TestStory::test_another_user_sees_nothing[sqlite]",
+    ),
+    Mutation(
+        "that a conversation is JSON in a model's prompt",
+        "extraction/model.py",
+        (
+            (
+                'json.dumps({"line": i, "role": m.role, "text": m.text}, ensure_ascii=False)',
+                """f'{{"line": "{i}", "role": "{m.role}", "text": "{m.text}"}}'""",
+            ),
+        ),
+        "tests/test_model.py::TestExtraction::test_the_conversation_is_data_in_the_prompt[sqlite]",
+    ),
+    Mutation(
+        "that a claimed turn is nobody else's",
+        "turnqueue.py",
+        (("    if _waits(stored, now) and not (", "    if False and not ("),),
+        "tests/test_queue.py::test_a_turn_that_is_being_learnt_is_not_asked_about_twice[sqlite]",
+    ),
+    Mutation(
+        "that a learnt turn is not learnt again",
+        "records.py",
+        (("            return stored.heard >= len(self.messages)\n", "            return False\n"),),
+        "tests/faults/test_again.py::test_by_two_callers_of_whom_neither_was_done_when_both_had_extracted",
+    ),
+    Mutation(
+        "the deadline of a recall",
+        "methods/turns.py",
+        (("await io.bounded(step, self._deadline if self._warm else", "await step(io) if 1 else ("),),
+        "tests/test_deadline.py::test_the_turn_goes_on_and_what_was_said_is_learnt_later",
+    ),
+    Mutation(
+        "that the past is decided again without a forgotten source",
+        "forgetting.py",
+        (("here = list(rebuild(known, steps, names, rules, extracted))", "here: list[Rebuilt] = []"),),
+        "tests/test_replay.py::test_as_if_it_had_never_spoken[0]",
+    ),
 )
 
 
