@@ -239,7 +239,7 @@ def said(case: Case) -> list[BaseMessage]:
     return [HumanMessage(ASKED, id="h1"), asked, ToolMessage(case.text, name=TOOL, tool_call_id="c1", id="t1")]
 
 
-def tried(case: Case, folder: Path, *, hostile: bool = False) -> Outcome:
+def became(case: Case, folder: Path, *, hostile: bool = False) -> Outcome:
     """What becomes of a case in a new memory with one fact of its user's and one of another's."""
     path = folder / f"{case.id}-{hostile}.db"
     events: list[tuple[str, dict[str, Any]]] = []
@@ -277,11 +277,15 @@ def _done(memory: Memory, case: Case) -> Any:
 
 
 def rates(outcomes: Iterable[tuple[Case, bool]]) -> str:
-    """Passed of tried, by kind, and the ids of those that failed."""
+    """Passed of tried, in all and by kind, with the ids of those that failed."""
     by_kind: dict[str, list[tuple[str, bool]]] = defaultdict(list)
     for case, passed in outcomes:
         by_kind[case.kind].append((case.id, passed))
-    return "\n".join(
-        f"  {kind}: {sum(ok for _, ok in found)} of {len(found)} {' '.join(i for i, ok in found if not ok)}"
-        for kind, found in sorted(by_kind.items())
-    )
+    lines = [_rate("all", [one for found in by_kind.values() for one in found])]
+    return "; ".join(lines + [_rate(kind, found) for kind, found in sorted(by_kind.items())])
+
+
+def _rate(what: str, found: list[tuple[str, bool]]) -> str:
+    failed = [case for case, passed in found if not passed]
+    rate = f"{what} {len(found) - len(failed)} of {len(found)}"
+    return f"{rate} (not {', '.join(failed)})" if failed else rate

@@ -6,7 +6,7 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,9 @@ def told(reader: Connection) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs kill -9 and a forkserver")
-def test_a_killed_process_loses_no_queued_turn_and_none_is_learnt_twice(tmp_path: Path) -> None:
+def test_a_killed_process_loses_no_queued_turn_and_none_is_learnt_twice(
+    tmp_path: Path, tried: Callable[[str], None]
+) -> None:
     """Each round: kill -9 in the midst of queueing and learning; another process learns what was left."""
     rng = random.Random(os.environ.get("SOAK", 8))
     path = tmp_path / "m.db"
@@ -69,7 +71,7 @@ def test_a_killed_process_loses_no_queued_turn_and_none_is_learnt_twice(tmp_path
                 assert all(len(r.sources) == 1 and len(r.history) == 1 for r in known)
     assert left, "no kill ever left anything to learn: the test tests nothing"
     total = sum(map(len, acknowledged.values()))
-    print(f"{ROUNDS} kills, {total} turns acknowledged; the dead had learnt {done} and left {left} queued")
+    tried(f"{ROUNDS} kills, {total} turns acknowledged; the dead had learnt {done} and left {left} queued")
 
 
 def test_a_turn_that_a_dead_worker_had_leased_is_learnt_when_the_lease_ends(tmp_path, monkeypatch):

@@ -384,7 +384,7 @@ class TestFailure:
         assert broken.status == "failed"
         assert [r.content for r in memory.get_all(user_id="u")] == ["The user is vegan."]
 
-    def test_a_thousand_turns_with_failures_end_applied_once_or_pending(self, tmp_path):
+    def test_a_thousand_turns_with_failures_end_applied_once_or_pending(self, tmp_path, tried):
         rng = random.Random(7)
 
         def answer(messages: list[BaseMessage]) -> Any:
@@ -395,10 +395,8 @@ class TestFailure:
             return facts(vegan(content=f"The user likes {word}.", topic="preference/likes", slot=word, value="like",
                                excerpt=said))  # fmt: skip
 
-        clock = Clock()
-        with Memory(
-            tmp_path / "m.db", extractor=ModelExtractor(ScriptedChatModel(replies=[answer])), clock=clock
-        ) as memory:
+        clock, model = Clock(), ScriptedChatModel(replies=[answer])
+        with Memory(tmp_path / "m.db", extractor=ModelExtractor(model), clock=clock) as memory:
             for i in range(1_000):
                 with contextlib.suppress(ModelFailed):
                     memory.add(HumanMessage(f"I like thing{i}", id=f"h{i}"), user_id="u", session_id="s")
@@ -412,6 +410,9 @@ class TestFailure:
             known = memory.get_all(user_id="u", status="all")
             assert sorted(r.slot for r in known) == sorted(f"thing{i}" for i in range(1_000))
             assert all(len(r.sources) == 1 for r in known)
+        tried(
+            f"1000 turns, {len(waiting)} kept with their errors, {len(model.prompts)} calls until each was learnt once"
+        )
 
     def test_broken_escapes_are_read_literally(self):
         assert list(objects(r'x {"a": "\u00e9 \ud \q"} y')) == [{"a": "é \\ud \\q"}]

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -98,7 +99,7 @@ def test_collecting_and_writing_at_once_lose_nothing(path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
-def test_killed_writers_lose_no_acknowledged_checkpoint(path: Path) -> None:
+def test_killed_writers_lose_no_acknowledged_checkpoint(path: Path, tried: Callable[[str], None]) -> None:
     acknowledged: dict[str, int] = {}
     for i in range(ROUNDS):
         writer = start(path, f"t{i % 3}", 10_000)
@@ -131,6 +132,7 @@ def test_killed_writers_lose_no_acknowledged_checkpoint(path: Path) -> None:
             )
             stored[f"{ids['thread_id']} {ids['checkpoint_id']}"] = n
         assert acknowledged.items() <= stored.items()
+    tried(f"{ROUNDS} kills, {len(acknowledged)} checkpoints acknowledged, {len(stored)} stored")
 
 
 async def heartbeat(gaps: list[float]) -> None:

@@ -50,14 +50,17 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_model_that_always_fails_costs_no_turn_and_teaches_all_or_nothing(fault: str, tmp_path: Path) -> None:
+def test_a_model_that_always_fails_costs_no_turn_and_teaches_all_or_nothing(
+    fault: str, tmp_path: Path, tried: Callable[[str], None]
+) -> None:
     clock = Clock()
     model = ScriptedChatModel(replies=[FAULTS[fault]])
     with Concierge(tmp_path / "m.db", model=model, clock=clock) as concierge:
         memory = concierge.memory
         concierge.say(SAID, id="h1")
         known = [r.content for r in whole(memory)]
-        assert len(model.prompts) <= 6  # retries are bounded
+        calls = len(model.prompts)
+        assert calls <= 6  # retries are bounded
         waiting = memory.pending(user_id="u")
         if waiting:
             assert "remember_failed" in concierge.told()
@@ -77,6 +80,7 @@ def test_a_model_that_always_fails_costs_no_turn_and_teaches_all_or_nothing(faul
         if waiting:
             assert {"The user is vegan.", "The user lives in Rome."} <= {r.content for r in whole(memory)}
         assert all(len(r.sources) == 1 for r in whole(memory))
+        tried(f"{calls} calls, then {'kept, and learnt later' if waiting else f'{len(known)} of 2 facts learnt'}")
 
 
 def _well(messages: list[BaseMessage]) -> dict[str, Any]:
@@ -88,7 +92,7 @@ def _well(messages: list[BaseMessage]) -> dict[str, Any]:
     return {"facts": []}
 
 
-def test_ten_thousand_facts_are_cut_to_what_one_turn_can_teach(tmp_path: Path) -> None:
+def test_ten_thousand_facts_are_cut_to_what_one_turn_can_teach(tmp_path: Path, tried: Callable[[str], None]) -> None:
     many = [VEGAN | {"content": f"The user is vegan, {_word(n)}.", "topic": "general", "value": _word(n)}
             for n in range(10_000)]  # fmt: skip
     with Concierge(
@@ -97,6 +101,7 @@ def test_ten_thousand_facts_are_cut_to_what_one_turn_can_teach(tmp_path: Path) -
         concierge.say(SAID, id="h1")
         assert concierge.told() == ["model_call", "learnt"] or concierge.memory.pending(user_id="u")
         assert len(whole(concierge.memory)) <= 20
+        tried(f"{len(many)} facts proposed, {len(whole(concierge.memory))} learnt")
 
 
 def _word(n: int) -> str:
@@ -112,7 +117,9 @@ VERDICTS: dict[str, Callable[[str], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("fault", VERDICTS)
-def test_a_verdict_that_makes_no_sense_changes_no_memory(fault: str, tmp_path: Path) -> None:
+def test_a_verdict_that_makes_no_sense_changes_no_memory(
+    fault: str, tmp_path: Path, tried: Callable[[str], None]
+) -> None:
     asked = []
 
     def answer(messages: list[BaseMessage]) -> dict[str, Any]:
@@ -133,3 +140,4 @@ def test_a_verdict_that_makes_no_sense_changes_no_memory(fault: str, tmp_path: P
         assert memory.get(first.memory_id, user_id="u") == first
         assert [r.status for r in whole(memory)] == ["active", "active"]
         assert memory.pending(user_id="u") == []
+        tried(f"{len(asked)} such verdicts, 2 facts left as they were")

@@ -1,5 +1,6 @@
 """A clock that steps back a day, or stands still: order is by sequence, and nothing that is over comes back."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -15,7 +16,9 @@ CITIES = ("Rome", "Oslo", "Bonn", "Lima", "Cairo", "Quito")
 
 
 @pytest.mark.parametrize("step", [timedelta(days=-1), timedelta(0), timedelta(microseconds=-1)], ids=str)
-def test_the_newest_word_counts_whatever_the_clock_says(step: timedelta, tmp_path: Path) -> None:
+def test_the_newest_word_counts_whatever_the_clock_says(
+    step: timedelta, tmp_path: Path, tried: Callable[[str], None]
+) -> None:
     clock = Clock()
     with Concierge(tmp_path / "m.db", clock=clock) as concierge:
         for n, city in enumerate(CITIES):
@@ -33,9 +36,10 @@ def test_the_newest_word_counts_whatever_the_clock_says(step: timedelta, tmp_pat
         assert [h.record.content for h in memory.search("Where do I live?", user_id="u")] == [
             "The user lives in Ghent."
         ]
+    tried(f"{len(CITIES)} turns, each {step} after the last, and one of a process 30 days behind")
 
 
-def test_turns_are_learnt_in_the_order_in_which_they_were_queued(tmp_path: Path) -> None:
+def test_turns_are_learnt_in_the_order_in_which_they_were_queued(tmp_path: Path, tried: Callable[[str], None]) -> None:
     """Also when each was said, by the clock, before the last."""
     clock = Clock()
     with Memory(tmp_path / "m.db", when="background", debounce_seconds=60, clock=clock) as memory:
@@ -44,9 +48,10 @@ def test_turns_are_learnt_in_the_order_in_which_they_were_queued(tmp_path: Path)
             clock.now -= timedelta(days=1)
         assert memory.drain(timeout=60)
         assert [r.content for r in whole(memory)] == [f"The user lives in {city}." for city in CITIES]
+    tried(f"{len(CITIES)} turns queued, each a day before the last")
 
 
-def test_a_clock_that_steps_back_revives_no_expired_memory(tmp_path: Path) -> None:
+def test_a_clock_that_steps_back_revives_no_expired_memory(tmp_path: Path, tried: Callable[[str], None]) -> None:
     clock = Clock()
     with Concierge(tmp_path / "m.db", clock=clock) as concierge:
         memory = concierge.memory
@@ -58,3 +63,4 @@ def test_a_clock_that_steps_back_revives_no_expired_memory(tmp_path: Path) -> No
         assert memory.get_all(user_id="u") == []
         assert memory.search("cold", user_id="u") == []
         assert "cold" not in concierge.say("And now?", id="h3")
+    tried("a step back of a day, 22 hours before a memory expired")

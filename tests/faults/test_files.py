@@ -98,7 +98,7 @@ def test_a_full_disk_costs_the_new_fact_only_until_there_is_room(tmp_path: Path,
 # read-only
 
 
-def test_a_read_only_file_is_read_and_the_turn_answers(tmp_path: Path) -> None:
+def test_a_read_only_file_is_read_and_the_turn_answers(tmp_path: Path, tried: Callable[[str], None]) -> None:
     taught(tmp_path / "m.db")
     with Concierge(f"file:{tmp_path / 'm.db'}?mode=ro") as concierge:
         concierge.say("Which diet do I follow? I live in Rome.", id="h")
@@ -121,12 +121,14 @@ def test_a_read_only_file_is_read_and_the_turn_answers(tmp_path: Path) -> None:
                 write()
             assert isinstance(caught.value, PermissionError)
         assert whole(memory) == [record]
+    tried(f"{len(writes)} kinds of writes refused, 1 turn answered")
 
 
-def test_a_read_only_file_is_recalled_from(tmp_path: Path) -> None:
+def test_a_read_only_file_is_recalled_from(tmp_path: Path, tried: Callable[[str], None]) -> None:
     taught(tmp_path / "m.db")
     with Concierge(f"file:{tmp_path / 'm.db'}?mode=ro") as concierge:
         assert KNOWN in concierge.say("Which diet do I follow?", id="h")
+    tried("1 turn")
 
 
 # damaged
@@ -198,7 +200,7 @@ def _answers(path: Path) -> int:
     return 1
 
 
-def test_a_file_that_is_damaged_while_it_is_open_fails_no_turn(tmp_path: Path) -> None:
+def test_a_file_that_is_damaged_while_it_is_open_fails_no_turn(tmp_path: Path, tried: Callable[[str], None]) -> None:
     _many(tmp_path / "m.db")
     with Concierge(tmp_path / "m.db") as concierge:
         assert "object" in concierge.say("Which object do I own?", user="u1")
@@ -211,6 +213,7 @@ def test_a_file_that_is_damaged_while_it_is_open_fails_no_turn(tmp_path: Path) -
         assert "recall_failed" in told or "remember_failed" in told or told.count("learnt") == 4
         with pytest.raises(StoreError, match=r"m\.db"):
             concierge.memory.store.search(("memories",), limit=1_000)
+        tried("30 pages overwritten, 3 turns answered")
 
 
 def test_a_cut_log_loses_the_last_turns_and_no_part_of_one(tmp_path: Path, tried: Callable[[str], None]) -> None:

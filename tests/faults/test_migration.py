@@ -85,7 +85,7 @@ def test_a_migration_that_dies_at_any_statement_can_be_started_again(
     tried(f"{deaths} deaths while schema {released} became {len(schema.MIGRATIONS)}")
 
 
-def test_a_memory_of_a_newer_version_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_a_memory_of_a_newer_version_is_refused_and_left_alone(tmp_path: Path, tried: Callable[[str], None]) -> None:
     with Memory(tmp_path / "m.db") as memory:
         memory.add("I'm a vegetarian.", user_id="u")
     raw = sqlite3.connect(tmp_path / "m.db")
@@ -96,3 +96,4 @@ def test_a_memory_of_a_newer_version_is_refused_and_left_alone(tmp_path: Path) -
     with pytest.raises(StoreTooNew, match=r"m\.db has schema 999"):
         Memory(tmp_path / "m.db")
     assert (tmp_path / "m.db").read_bytes() == before
+    tried("1 file of schema 999")
