@@ -20,10 +20,11 @@ from urllib.parse import unquote
 
 from langmem_adapter.errors import InvalidInput
 from langmem_adapter.extraction import refusals
-from langmem_adapter.extraction.clauses import sentences
+from langmem_adapter.extraction.clauses import own
 from langmem_adapter.extraction.masking import FAKE_ROLE, MASK, unquoted
 from langmem_adapter.extraction.patterns import style
 from langmem_adapter.extraction.unsaid import unsaid
+from langmem_adapter.needles import Sieve
 from langmem_adapter.records import Candidate, Extraction, Message, Turn
 from langmem_adapter.redaction import DEFAULT_SECRETS, Secret, has_mark, redacted
 from langmem_adapter.text import MAX_CONTENT, one_line
@@ -177,6 +178,7 @@ class Guard:
     def __init__(self, rules: Iterable[Rule] = DEFAULT_RULES, secrets: Iterable[Secret] = DEFAULT_SECRETS) -> None:
         self.rules = _all(Rule, rules, "rules")
         self.secrets = _all(Secret, secrets, "secrets")
+        self._sieve = Sieve(_compiled(r.pattern) for r in self.rules)
 
     def redact(self, text: str) -> str:
         """The text without secrets."""
@@ -186,15 +188,21 @@ class Guard:
         """Why a sentence, or the words of a candidate on this topic, must not be believed; () if nothing forbids it."""
         if origin not in get_args(Origin):
             raise InvalidInput(f"origin is one of {get_args(Origin)}, got {origin!r}")
-        views = list(_views(_unstyled(text) if origin == "human" else text))
-        found = (
-            r.reason
-            for r in self.rules
-            if origin in r.origins
-            and (not r.spares or (topic is not None and topic not in r.spares))
-            and any(r.holds(view) for view in views)
-        )
-        return tuple(dict.fromkeys(found))
+        return self._reasons([text], origin, topic)
+
+    def _reasons(self, texts: Iterable[str], origin: Origin, topic: str | None = None) -> tuple[str, ...]:
+        read = [list(_views(_unstyled(text) if origin == "human" else text)) for text in texts]
+        left = self._sieve.among(view for views in read for view in views)
+        found: dict[str, None] = {}
+        for views in read:
+            held = {n for view in views for n in left(view) if self._holds(n, view, origin, topic)}
+            found |= dict.fromkeys(self.rules[n].reason for n in sorted(held))
+        return tuple(found)
+
+    def _holds(self, number: int, view: str, origin: Origin, topic: str | None) -> bool:
+        rule = self.rules[number]
+        spared = bool(rule.spares) and (topic is None or topic in rule.spares)
+        return origin in rule.origins and not spared and rule.holds(view)
 
     def screen(self, turn: Turn, found: Extraction) -> Extraction:
         """The candidates, with the reasons (`held`) of those that must not be believed.
@@ -232,7 +240,7 @@ class Guard:
         topic = candidate.topic if candidate.subject == "user" else "relation"
         fields = (candidate.value, candidate.slot, candidate.subject, candidate.replaces or "", *candidate.entities)
         told = dict.fromkeys(_own(text, origin) for text in (said, candidate.content, *fields) if text)
-        return tuple(dict.fromkeys(r for text in told for r in self.reasons(text, origin, topic=topic)))
+        return self._reasons(told, origin, topic)
 
     def _attempts(self, turn: Turn) -> Iterator[Candidate]:
         for message in turn.messages:
@@ -273,9 +281,8 @@ def _said(message: Message, origin: Origin) -> Iterator[tuple[str, str]]:
         for line in re.split(r"(?<=[.!?])\s+|\n", text):
             yield line, line
         return
-    for sentence in sentences(text):
-        said = text[sentence.start : sentence.start + len(sentence.words)]
-        yield said, one_line(sentence.words.replace(MASK, " "))
+    for start, words in own(text):
+        yield text[start : start + len(words)], one_line(words.replace(MASK, " "))
     if len(text) <= MAX_SHORT and "\n" not in text.strip():  # too short to be pasted for the agent to work on
         yield text, unquoted(text).replace(MASK, " ")
     if fake := FAKE_ROLE.search(text):
@@ -332,13 +339,19 @@ _AS_SAID = tuple(
 """What others report of the user, as the user would say it: the rules need to know one wording only."""
 
 
+_REPORTS = Sieve(pattern for pattern, _ in _AS_SAID)
+
+
 def _reported(text: str) -> str:
-    for pattern, said in _AS_SAID:
-        text = pattern.sub(said, text)
-    return text
+    read, left = text, _REPORTS.among([text])(text)
+    for number, (pattern, said) in enumerate(_AS_SAID):
+        if number in left or read is not text:  # what was put in may match a later one
+            read = pattern.sub(said, read)
+    return read
 
 
 _LEET = str.maketrans("013457@$", "oieastas")
+_SPELT = re.compile(r"\b(?=\w*\d)(?=\w*[a-z])[\w@$]{3,}")
 _ENCODED = re.compile(r"(?<![\w+/])[A-Za-z0-9+/]{24,}={0,2}(?![\w+/])")
 
 
@@ -348,8 +361,7 @@ def _views(text: str) -> Iterator[str]:
     yield read
     if (said := _reported(read)) != read:
         yield said
-    spelt = re.sub(r"\b(?=\w*\d)(?=\w*[a-z])[\w@$]{3,}", lambda m: m[0].translate(_LEET), read)
-    if spelt != read:
+    if (spelt := _SPELT.sub(lambda m: m[0].translate(_LEET), read)) != read:
         yield spelt
     if "%" in read:
         yield unquote(read)

@@ -145,19 +145,30 @@ class Sentence:
 def sentences(text: str) -> Iterator[Sentence]:
     """The sentences of a message in order, up to where another author pretends to begin; in one linear pass."""
     carried: frozenset[str] = frozenset()
-    fence = ""
-    for offset, piece in windows(text):
-        masked = mask(fence + piece)[len(fence) :]
-        fence = open_fence(fence + piece)
-        fake = FAKE_ROLE.search(masked)
-        end = fake.start() if fake else len(masked)
-        spans = [(a, min(b, end)) for a, b in _sentences(masked) if a < end]
+    for offset, masked, spans in _own(text):
         for number, (a, b) in enumerate(spans):
             line = one_line(masked[a:b])
             carried |= flags.opens(line)
             around = carried | flags.of_answer([masked[c:d] for c, d in spans[number + 1 : number + 3]])
             if masked[a:b].strip():
                 yield Sentence(masked[a:b], offset + a, around)
+
+
+def own(text: str) -> Iterator[tuple[int, str]]:
+    """(position, words) of each of the `sentences` of a message, whatever flags it has."""
+    for offset, masked, spans in _own(text):
+        yield from ((offset + a, masked[a:b]) for a, b in spans if masked[a:b].strip())
+
+
+def _own(text: str) -> Iterator[tuple[int, str, list[tuple[int, int]]]]:
+    """(position, masked text, where its sentences are) of each piece of a message, up to another author."""
+    fence = ""
+    for offset, piece in windows(text):
+        masked = mask(fence + piece)[len(fence) :]
+        fence = open_fence(fence + piece)
+        fake = FAKE_ROLE.search(masked)
+        end = fake.start() if fake else len(masked)
+        yield offset, masked, [(a, min(b, end)) for a, b in _sentences(masked) if a < end]
         if fake:
             return
 
