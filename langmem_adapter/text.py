@@ -6,6 +6,7 @@ numbers, negation. Pure functions, no model.
 
 import re
 import unicodedata
+from collections.abc import Callable
 from functools import lru_cache
 
 from langmem_adapter.errors import InvalidInput
@@ -132,6 +133,8 @@ def stem(word: str) -> str:
 
 def words(text: str) -> list[str]:
     """The words of a text, case-folded, in order; apostrophes inside a word are straight."""
+    if text.isascii():
+        return _WORD.findall(text.lower())
     return [w.replace("’", "'").casefold() for w in _WORD.findall(text)]
 
 
@@ -149,7 +152,7 @@ def numbers(text: str) -> frozenset[str]:
     for at, word in enumerate(said):
         value = NUMBER.get(word)
         if value is None:
-            parts = COMPOUND.match(word)
+            parts = COMPOUND.match(word) if "und" in word or "en" in word else None
             unit, tens = (NUMBER.get(parts[1], -1), NUMBER.get(parts[2], -1)) if parts else (-1, -1)
             if 0 < unit < 10 and 10 < tens < 100:
                 found.add(str(tens + unit))
@@ -181,7 +184,10 @@ def _meant(text: str) -> list[str]:
 
 def negated(text: str) -> bool:
     """Whether the text denies, dislikes, avoids or ends something, by its words."""
-    return any(w in _NEGATIONS or w.endswith("n't") for w in _meant(text)) or bool(NEGATING.search(text))
+    said = _meant(text)
+    if not _NEGATIONS.isdisjoint(said) or any(w.endswith("n't") for w in said):
+        return True
+    return bool(NEGATING.search(text))
 
 
 _SIGNED = re.compile(r"\w[+#]+|\.\w+\b")
@@ -193,11 +199,19 @@ def says_the_same(a: str, b: str) -> bool:
 
     "From Rome to Oslo" is not "from Oslo to Rome", "C++" is not "C", and what was is not what is.
     """
-    return _told(a) == _told(b)
+    return saying(a)(b)
 
 
-def _told(text: str) -> tuple[object, ...]:
-    said = words(text)
-    order = tuple(dict.fromkeys(stem(w) for w in said if w not in _STOP))
+def saying(text: str) -> Callable[[str], bool]:
+    """Whether another text says the same as this one, which is read once."""
+    order = _order(text)
+    return lambda other: _order(other) == order and _beside(other) == _beside(text)
+
+
+def _order(text: str) -> list[str]:
+    return list(dict.fromkeys([stem(w) for w in words(text) if w not in _STOP]))
+
+
+def _beside(text: str) -> tuple[object, ...]:
     signs = frozenset(_SIGNED.findall(text.casefold()))
-    return order, numbers(text), negated(text), signs, _PAST.isdisjoint(said)
+    return numbers(text), negated(text), signs, _PAST.isdisjoint(words(text))

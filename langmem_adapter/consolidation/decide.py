@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from langmem_adapter.records import Action, Candidate, Judgement, MemoryRecord
-from langmem_adapter.text import negated, numbers, says_the_same, stems
+from langmem_adapter.text import negated, numbers, saying, says_the_same, stems
 from langmem_adapter.text import slot as normal
 from langmem_adapter.topics import Topics
 from langmem_adapter.trust import TrustPolicy
@@ -68,7 +68,8 @@ def decide(
     if not topic.exclusive:
         return _free(candidate, [r for r in active if not _apart(candidate, r, now)], policy)
     if not active:  # somebody else may have named the slot otherwise: "peanut", "the user is allergic to peanuts"
-        said = [r for r in on_topic if r.is_active(now) and says_the_same(r.content, candidate.content)]
+        same_words = saying(candidate.content)
+        said = [r for r in on_topic if r.is_active(now) and same_words(r.content)]
         active = [r for r in said if not _apart(candidate, r, now)][-1:]
     if not active:
         same = tuple(c for c in challengers if same_fact(c, candidate))
@@ -150,11 +151,12 @@ def _replace(
 
 
 def _free(candidate: Candidate, active: Sequence[MemoryRecord], policy: TrustPolicy) -> Decision:
+    same_words = saying(candidate.content)
     for record in reversed(active):
-        if says_the_same(record.content, candidate.content):
+        if same_words(record.content):
             return Decision("NOOP", "corroborated", record)
     for record in reversed(active):
-        if _richer(candidate, record) and normal(candidate.value) != normal(record.value):
+        if extends(candidate.value, record.value) and negated(candidate.content) == negated(record.content):
             if policy.may_overwrite(candidate.source_type, record):
                 return Decision("MERGE", "more_detail", record)
             return Decision("NOOP", "corroborated", record)

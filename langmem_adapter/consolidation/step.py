@@ -105,9 +105,11 @@ async def _once(io: IO, turn: Turn, rules: Rules, asked: _Asked) -> list[Operati
     taught = [MemoryRecord.model_validate(item.value) for item in results[: len(turn.taught)] if item]
     known = neighbours.records(results[len(turn.taught) :]) | {r.memory_id: r for r in taught}
     known |= await neighbours.linked(io, facts, taught)
-    believable = [c for c in turn.candidates if not c.held]  # what is held back is shown to no model
-    found = iter(neighbours.near(results[len(turn.taught) :], believable, rules.topics))
-    near: list[list[MemoryRecord]] = [[] if c.held else next(found) for c in turn.candidates]
+    near: list[list[MemoryRecord]] = [[] for _ in turn.candidates]
+    if rules.judge is not None:
+        believable = [c for c in turn.candidates if not c.held]  # what is held back is shown to no model
+        found = iter(neighbours.near(results[len(turn.taught) :], believable, rules.topics))
+        near = [[] if c.held else next(found) for c in turn.candidates]
     shown = frozenset(
         f"{n}{r.memory_id}{r.content}{c.content}"
         for n, (c, records) in enumerate(zip(turn.candidates, near, strict=True))

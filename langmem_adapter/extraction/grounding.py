@@ -88,12 +88,12 @@ def unsupported(candidate: Candidate, message: str = "") -> str | None:
     said = _Said(excerpt)
     if not said.all(_names(content, german=not GERMAN.isdisjoint(words(content)))):
         return "ungrounded_name"
-    both = _Said(f"{excerpt}\n{content}")
-    if not all(both.all(_names(field, opening=True) - _CODES) for field in fields):
-        return "ungrounded_value"
+    named = frozenset[str]().union(*(_names(field, opening=True) for field in fields)) - _CODES
     value = _meaning(candidate.value)
-    if len(value) > 1 and not both.most(value):  # one word may be a code
-        return "ungrounded_value"
+    if named or len(value) > 1:  # one word may be a code
+        both = _Said(f"{excerpt}\n{content}")
+        if not both.all(named) or not (len(value) < 2 or both.most(value)):
+            return "ungrounded_value"
     if candidate.topic in NAMED and not said.all(frozenset(words(candidate.value)) - _NOT_NAMES):
         return "ungrounded_value"
     if not numbers(" ".join((content, *fields))) <= numbers(excerpt):
@@ -128,7 +128,7 @@ class _Said:
         if signs:
             return 2 * len(signs & frozenset(self._text)) >= len(signs)
         short = tuple(w for w in self._words if len(w) >= 3)  # "veg" for "vegetarian"
-        return 2 * sum(self._has(w) or any(w.startswith(s) for s in short) for w in meant) >= len(meant)
+        return 2 * sum(self._has(w) or w.startswith(short) for w in meant) >= len(meant)
 
     def _has(self, name: str) -> bool:
         if name in self._words or stem(name) in self._stems:
@@ -188,7 +188,8 @@ def _folded(text: str) -> str:
 
 
 def _tokens(text: str) -> frozenset[str]:
-    return frozenset(t for w in words(unicodedata.normalize("NFC", text)) for t in (w, w.removesuffix("'s")))
+    said = words(unicodedata.normalize("NFC", text))
+    return frozenset(said).union([w.removesuffix("'s") for w in said if w.endswith("'s")])
 
 
 def _names(content: str, *, opening: bool = False, german: bool = False) -> frozenset[str]:
