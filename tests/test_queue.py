@@ -265,6 +265,22 @@ def test_drain_learns_what_an_interrupted_run_left(make):
     assert [r.slot for r in memory.get_all(user_id="u")] == ["tea"]
 
 
+def test_the_end_of_a_pause_wakes_the_worker(make):
+    slow = Slow(fails=False)
+    memory = make_one(make, "background", slow)
+    memory.add("I live in Rome", user_id="u")
+    assert slow.started.wait(10)
+    memory.pause("u")  # while it is extracted: it goes back into the queue
+    slow.go.set()
+    assert memory.drain(10) is False
+    assert len(memory.pending(user_id="u")) == 1
+    memory.resume("u")
+    deadline = time.monotonic() + 10
+    while memory.pending(user_id="u") and time.monotonic() < deadline:  # `drain` would wake it, too
+        time.sleep(0.02)
+    assert [r.content for r in memory.get_all(user_id="u")] == ["The user lives in Rome."]
+
+
 def test_after_close_nothing_is_said_to_be_learnt(tmp_path):
     from langmem_adapter import SqliteMemoryStore
 

@@ -6,11 +6,12 @@ from langmem_adapter.consent import Settings
 from langmem_adapter.errors import InvalidInput
 from langmem_adapter.methods.base import twins
 from langmem_adapter.methods.erasing import Erasing
+from langmem_adapter.methods.queue import Queue
 from langmem_adapter.namespaces import Reader
 from langmem_adapter.ports import IO
 
 
-class Wishes(Erasing):
+class Wishes(Erasing, Queue):
     """`hold`, `pause`, `forbid`, their ends, and `settings`."""
 
     async def _hold(self, io: IO, user_id: str, reason: str, *, app_name: str = "default") -> Settings:
@@ -40,8 +41,12 @@ class Wishes(Erasing):
         return await consent.change_settings(io, Reader(user_id, app_name), lambda s: s.change(paused=True))
 
     async def _resume(self, io: IO, user_id: str, *, app_name: str = "default") -> Settings:
-        """Learn and recall again."""
-        return await consent.change_settings(io, Reader(user_id, app_name), lambda s: s.change(paused=False))
+        """Learn and recall again, in the background also what was queued before the pause."""
+        reader = Reader(user_id, app_name)
+        settings = await consent.change_settings(io, reader, lambda s: s.change(paused=False))
+        if self._worker is not None:
+            self._worker.ask(reader)
+        return settings
 
     async def _forbid(
         self,
