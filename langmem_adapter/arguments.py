@@ -25,6 +25,8 @@ def moment(value: datetime | str | None, what: str) -> datetime | None:
     """An aware UTC time from a `datetime` or an ISO 8601 string."""
     if value is None:
         return None
+    if isinstance(value, str):
+        value = value[:80]  # an error quotes all of it
     try:
         parsed = datetime.fromisoformat(value) if isinstance(value, str) else value
     except ValueError as error:

@@ -1,6 +1,7 @@
 """`HashEmbeddings`: deterministic word-and-trigram vectors that need no model, no download and no network."""
 
 import re
+from collections.abc import Iterator
 from hashlib import blake2b
 
 import numpy as np
@@ -8,6 +9,12 @@ from langchain_core.embeddings import Embeddings
 
 STOPWORDS = frozenset("a an and by for i in is of on the to user".split())
 _TOKEN = re.compile(r"[a-z0-9]+")
+_SLICE = 65_536  # characters: no single call holds the interpreter long, whatever the text's size
+
+
+def _tokens(text: str) -> Iterator[str]:
+    for start in range(0, len(text), _SLICE):
+        yield from _TOKEN.findall(text[start : start + _SLICE].lower())
 
 
 class HashEmbeddings(Embeddings):
@@ -29,7 +36,7 @@ class HashEmbeddings(Embeddings):
     def embed_query(self, text: str) -> list[float]:
         """The vector of one text, `dims` floats."""
         weights = [0.0] * self.dims
-        for token in _TOKEN.findall(text.lower()):
+        for token in _tokens(text):
             for bucket, weight in self._token(token):
                 weights[bucket] += weight
         vector = np.array(weights)

@@ -428,8 +428,10 @@ def _kept(state: Any) -> Recollection | None:
 
 def _recalled(memory: Memory, ids: Ids, state: Any, messages: Sequence[BaseMessage]) -> Recollection | None:
     """What this memory recalled before for the last human message: from state, or from this process."""
-    last = memory.last_said(messages, **ids.reader)
     kept = _kept(state)
+    if kept is None and not any(m.id for m in messages[last_said(messages) :]):
+        return None  # a message without an id is known only by its text, which may be long, and only to the state
+    last = memory.last_said(messages, **ids.reader)
     if last is not None and kept is not None and kept.message_id == last:
         key = _key(memory)
         if key is None or kept.key in ("", key):  # else it is another memory's

@@ -5,7 +5,8 @@ it, or, offline, it is put together from what the session taught and what was sa
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -16,21 +17,23 @@ from langmem_adapter.answers import Answer, calls, insist
 from langmem_adapter.consent import Settings, settings_in, settings_op
 from langmem_adapter.consolidation.step import Rules
 from langmem_adapter.errors import InvalidInput, ModelFailed
-from langmem_adapter.extraction.origin import message_of
+from langmem_adapter.extraction.ends import redacted_ends
+from langmem_adapter.extraction.origin import length, typed_by
+from langmem_adapter.extraction.turns import id_of
 from langmem_adapter.namespaces import Namespace, Reader, escape, namespace
-from langmem_adapter.ports import IO, Ask, retried
+from langmem_adapter.ports import IO, Ask, retried, worked
 from langmem_adapter.records import MemoryRecord, Source, Usage
 from langmem_adapter.redaction import redacted
 from langmem_adapter.retrieval import items_under
 from langmem_adapter.text import clean, one_line
 
 KEY = "summary"
-LAST = 3
-"""How many of the user's last messages an offline summary adds to those it quotes already."""
 QUOTES = 9
-"""How many it quotes at most."""
+"""How many of the user's messages an offline summary quotes, the last ones."""
 MAX_SUMMARY = 4_000
 """Characters; a longer one is asked for again."""
+MAX_READ = 8_192
+"""Characters of a message that are looked at for a quotation of it."""
 PART = 24_000
 """Characters of a conversation that a model is given at once; a longer one is summarised part by part."""
 
@@ -94,14 +97,11 @@ async def summarise(
         (item, said_of), versions = await io.read(ops, versions=(receipts, wishes))
         earlier = None if item is None else MemoryRecord.model_validate(item.value)
         settings = settings_in(said_of)
-        left = await _left(io, speaker, messages, people, redact, erased=len(tries) > 1)
-        left = [] if settings.paused else _without(left, lambda text: withheld(text, settings))
-        spoken = [
-            m.model_copy(update={"content": redact(clean(m.text))})
-            for m in left
-            if isinstance(m, (HumanMessage, AIMessage)) and m.text.strip()
-        ]
-        fresh = _after(spoken, earlier)
+        left = [] if settings.paused else await _left(io, speaker, messages, people, redact, erased=len(tries) > 1)
+        new = _after(left, earlier)
+        most = QUOTES if author is None else len(left)
+        work = partial(_spoken, left, new, redact, lambda text: withheld(text, settings), most)
+        fresh = await worked(io, work, sum(length(m) for m in left[new:]))
         said: dict[str, Any] = {}
         if author is not None and fresh:
             text = await _written(io, author, fresh, earlier, spend)
@@ -110,7 +110,7 @@ async def summarise(
         else:
             text, said = await _offline(io, speaker, fresh, earlier)
         record = _record(speaker, redact(clean(text)), said, messages, earlier, rules)
-        if not settings.paused and (left or not messages):
+        if not settings.paused and (fresh or new or not messages):
             await io.commit([PutOp(space, KEY, record.model_dump(mode="json"), index=False)], expect=versions)
         return record
 
@@ -133,17 +133,12 @@ async def _left(
     turns: dict[int, GetOp] = {}
     for n, message in enumerate(messages):
         if isinstance(message, HumanMessage):
-            said = message_of(
-                message,
-                index=n,
-                session_id=speaker.session_id,
-                people=people,
-                user_id=speaker.user_id,
-                redact=redact,
-            )
-            if said.owner is not None:
-                place = namespace("turns", app_name=speaker.app_name, user_id=said.owner)
-                turns[n] = GetOp(place, f"{escape(speaker.session_id or '')}/{said.message.id}", refresh_ttl=False)
+            owner = typed_by(message, people, speaker.user_id)
+            if owner is not None:
+                work = partial(id_of, message, n, speaker, people, redact)
+                name = await worked(io, work, 0 if message.id else length(message))
+                place = namespace("turns", app_name=speaker.app_name, user_id=owner)
+                turns[n] = GetOp(place, f"{escape(speaker.session_id or '')}/{name}", refresh_ttl=False)
     found, _ = await io.read(list(turns.values()))
     gone = {n for n, item in zip(turns, found, strict=True) if (erased if item is None else item.value["digest"] == "")}
     left: list[BaseMessage] = []
@@ -157,24 +152,43 @@ async def _left(
     return left
 
 
-def _without(messages: Sequence[BaseMessage], withheld: Callable[[str], bool]) -> list[BaseMessage]:
-    """The messages without human ones that are not to be kept, and what answered them."""
-    left: list[BaseMessage] = []
-    keeping = True
-    for message in messages:
-        if isinstance(message, HumanMessage):
-            keeping = not withheld(message.text)
-        if keeping:
-            left.append(message)
-    return left
+def _spoken(
+    messages: Sequence[BaseMessage],
+    new: int,
+    redact: Callable[[str], str],
+    withheld: Callable[[str], bool],
+    most: int,
+) -> list[BaseMessage]:
+    """What was said in `messages[new:]`, without secrets, human messages not to be kept, and what answered those.
+
+    Of a very long message only the ends, as when it is learnt from; of many human messages the `most` last.
+    """
+    spoken: list[list[BaseMessage]] = []
+    humans = 0
+    answers: list[BaseMessage] = []
+    for n in range(len(messages) - 1, -1, -1):
+        message = messages[n]
+        human = isinstance(message, HumanMessage)
+        if not human and (n < new or not isinstance(message, AIMessage)):
+            continue
+        text = redacted_ends(message.text, redact)
+        said = [message.model_copy(update={"content": text})] if n >= new and text.strip() else []
+        answers = said + answers
+        if human:
+            if not withheld(text):
+                spoken.append(answers)
+                humans += len(said)
+            answers = []
+            if n < new or humans == most:  # before that one nothing is new, or of use
+                break
+    return [message for answered in ([answers] if answers else []) + spoken[::-1] for message in answered]
 
 
 async def _written(
     io: IO, author: Author, fresh: Sequence[BaseMessage], earlier: MemoryRecord | None, spend: Spend
 ) -> str:
-    lines = [f"{'user' if isinstance(m, HumanMessage) else 'assistant'}: {one_line(m.text)}" for m in fresh]
     text = "" if earlier is None else earlier.content
-    for part in _parts(lines):
+    for part in await worked(io, partial(_parts, fresh), sum(length(m) for m in fresh)):
         so_far = [f"Summary so far: {text}"] if text else []
         try:
             (text,), usage = await insist(
@@ -195,8 +209,9 @@ def _usable(answer: Answer) -> tuple[str] | str:
     return (text,) if len(text) <= MAX_SUMMARY else f"it has {len(text)} characters; 150 words are enough"
 
 
-def _parts(lines: Sequence[str]) -> list[list[str]]:
-    """The lines in parts of at most `PART` characters; a longer line is cut."""
+def _parts(messages: Iterable[BaseMessage]) -> list[list[str]]:
+    """The messages, a line each, in parts of at most `PART` characters; a longer line is cut."""
+    lines = (f"{'user' if isinstance(m, HumanMessage) else 'assistant'}: {one_line(m.text)}" for m in messages)
     parts: list[list[str]] = [[]]
     size = 0
     for piece in (line[at : at + PART] for line in lines for at in range(0, len(line), PART)):
@@ -220,10 +235,10 @@ def through(summary: MemoryRecord) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _after(messages: Sequence[BaseMessage], earlier: MemoryRecord | None) -> list[BaseMessage]:
+def _after(messages: Sequence[BaseMessage], earlier: MemoryRecord | None) -> int:
+    """Where the messages begin that the earlier summary does not cover."""
     covered = None if earlier is None else through(earlier)
-    at = next((i for i, m in enumerate(messages) if m.id == covered), None) if covered else None
-    return list(messages if at is None else messages[at + 1 :])
+    return next((n for n, m in enumerate(messages, 1) if m.id == covered), 0) if covered else 0
 
 
 async def _offline(
@@ -237,9 +252,10 @@ async def _offline(
         if r.status == "active" and any(s.source_id == speaker.session_id and s.role == "support" for s in r.sources)
     ]
     before: dict[str, Any] = {} if earlier is None else earlier.metadata
-    said = [*before.get("said", ()), *(_quote(m) for m in fresh if isinstance(m, HumanMessage))][-QUOTES:]
-    answers = [_quote(m) for m in fresh if isinstance(m, AIMessage)]
-    answered = answers[-1] if answers else before.get("answered")
+    human = [m for m in fresh if isinstance(m, HumanMessage)]
+    answers = [m for m in fresh if isinstance(m, AIMessage)]
+    said = [*before.get("said", ()), *(_quote(m) for m in human[-QUOTES:])][-QUOTES:]
+    answered = _quote(answers[-1]) if answers else before.get("answered")
     parts = [earlier.content] if earlier is not None and "said" not in before else []  # written by a model
     parts += [f"Learnt in this session: {' '.join(taught)}"] if taught else []
     parts += [f"The user last said: {' / '.join(said)}"] if said else []
@@ -248,7 +264,7 @@ async def _offline(
 
 
 def _quote(message: BaseMessage) -> str:
-    return f'"{one_line(clean(message.text))[:300]}"'
+    return f'"{one_line(message.text[:MAX_READ])[:300]}"'
 
 
 def _covered(messages: Sequence[BaseMessage], earlier: MemoryRecord | None) -> str | None:

@@ -6,7 +6,7 @@ numbers, negation. Pure functions, no model.
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 from langmem_adapter.errors import InvalidInput
@@ -27,6 +27,8 @@ from langmem_adapter.stemming import stemmed
 
 MAX_CONTENT = 2_000
 """Longest content of one record, in characters: one atomic fact does not need more."""
+MAX_RAW = 131_072
+"""Longest text that is looked at for one: it may have white space, hidden marks and secrets that do not count."""
 
 # Marks that reorder or hide text. Joiners, variation selectors and tag characters are handled apart: emoji,
 # Persian, Indic scripts and flags need them.
@@ -96,12 +98,38 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def content(text: str, *, what: str = "content") -> str:
-    """A record's content: clean, on one line, not empty, at most `MAX_CONTENT` characters (InvalidInput)."""
-    text = one_line(clean(text, what=what))
+PIECE = 4_096
+_OVERLAP = 200
+
+
+def pieces(text: str) -> Iterator[str]:
+    """The text in parts of at most `PIECE` characters, cut behind lines or sentences, or overlapping.
+
+    A pattern is matched in one go, for which nothing else can interrupt: a long text is searched piece by piece.
+    """
+    at = 0
+    while len(text) - at > PIECE:
+        end = max(text.rfind(border, at, at + PIECE) for border in ("\n", ". ", "! ", "? ")) + 1
+        yield text[at : end or at + PIECE]
+        at = end or at + PIECE - _OVERLAP
+    yield text[at:]
+
+
+def content(text: str, *, what: str = "content", redact: Callable[[str], str] = str) -> str:
+    """A record's content: clean, on one line, not empty, at most `MAX_CONTENT` characters (InvalidInput).
+
+    `redact` cuts secrets out of it before it is put on one line.
+    """
+    short(text, what=what, most=MAX_RAW)
+    text = one_line(clean(redact(clean(text, what=what))))
     if not text:
         raise InvalidInput(f"{what} is empty; say the fact in one sentence")
-    if len(text) > MAX_CONTENT:
+    return short(text, what=what)
+
+
+def short(text: str, *, what: str, most: int = MAX_CONTENT) -> str:
+    """The text; InvalidInput if it has more characters than fit."""
+    if isinstance(text, str) and len(text) > most:
         raise InvalidInput(f"{what} has {len(text)} characters, at most {MAX_CONTENT} fit; split it into facts")
     return text
 

@@ -90,7 +90,7 @@ class Topics:
         try:
             return self._by_name[name]
         except KeyError:
-            known = ", ".join(sorted(self._by_name))
+            known, name = ", ".join(sorted(self._by_name)), str(name)[:80]
             raise UnknownTopic(
                 f"topic {name!r} is not registered; use one of {known}, or pass Memory(topics=[*DEFAULT_TOPICS, "
                 f"Topic(name={name!r})])"

@@ -79,7 +79,7 @@ def moment(value: object, what: str) -> datetime | None:
 
 def usable(fact: Fact, left_out: Tally) -> bool:
     """Whether the text can become a record; told why, if not."""
-    text = texts.one_line(texts.clean(fact.text))
+    text = fact.text if len(fact.text) > texts.MAX_RAW else texts.one_line(texts.clean(fact.text))
     if not text:
         left_out.add("empty", fact.label)
     elif len(text) > texts.MAX_CONTENT:
@@ -138,7 +138,7 @@ async def learn(
 
 
 def _turn(fact: Fact, source_type: SourceType, app_name: str, rules: Rules) -> Turn:
-    text = texts.content(rules.redact(texts.clean(fact.text)))
+    text = texts.content(fact.text, redact=rules.redact)
     since = "" if fact.at is None else fact.at.isoformat()
     told = "\x1f".join((fact.source_id, fact.message_id or "", text, since))
     turn_id = f"import-{blake2b(told.encode(), digest_size=10).hexdigest()}"

@@ -19,7 +19,15 @@ def _read(path: StrPath) -> str:
         raise InvalidInput(f"{os.fspath(path)} is not UTF-8: {error}") from error
 
 
+def _read_json(path: StrPath) -> Any:
+    try:
+        return json.loads(_read(path))
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"{os.fspath(path)} is not JSON: {error}") from error
+
+
 _READ: Ask[StrPath, str] = Ask(_read)
+_READ_JSON: Ask[StrPath, Any] = Ask(_read_json)
 
 
 async def lines_of(io: IO, source: StrPath | Iterable[str]) -> list[str]:
@@ -37,8 +45,4 @@ async def json_of(io: IO, source: Any) -> Any:
     """What a JSON file holds, or the value given. A `str` is a file's name."""
     if not isinstance(source, str | os.PathLike):
         return source
-    text = await io.ask(_READ, source)
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"{os.fspath(source)} is not JSON: {error}") from error
+    return await io.ask(_READ_JSON, source)

@@ -9,7 +9,7 @@ from langmem_adapter import arguments
 from langmem_adapter import text as texts
 from langmem_adapter.consolidation.step import Rules
 from langmem_adapter.errors import InvalidInput
-from langmem_adapter.exchange.facts import Fact, learn, name, owner, usable
+from langmem_adapter.exchange.facts import Chain, Fact, learn, name, owner, usable
 from langmem_adapter.exchange.moving import Progress
 from langmem_adapter.exchange.report import Imported, Tally
 from langmem_adapter.ports import IO, Ask
@@ -41,10 +41,15 @@ async def import_items(
     whose, where = owner(user_id, "user_id"), name(source_id or "/".join(namespace), "source_id")
     kind = arguments.source_kind(source_type) or "user_implicit"
     left_out = Tally()
-    found = [_fact(item, whose, where, left_out) for item in await _items(io, store, tuple(namespace))]
+    items = await _items(io, store, tuple(namespace))
+
+    def chains() -> list[Chain]:
+        found = (_fact(item, whose, where, left_out) for item in items)
+        return [[fact] for fact in found if fact is not None and usable(fact, left_out)]
+
     return await learn(
         io,
-        [[fact] for fact in found if fact is not None and usable(fact, left_out)],
+        await io.ask(Ask(lambda _: chains()), None),
         source_type=kind,
         app_name=app_name,
         rules=rules,

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 
 from langmem_adapter import arguments
 from langmem_adapter.consolidation.step import Rules
-from langmem_adapter.exchange.facts import Fact, learn, name, owner, usable
+from langmem_adapter.exchange.facts import Chain, Fact, learn, name, owner, usable
 from langmem_adapter.exchange.files import StrPath, lines_of
 from langmem_adapter.exchange.moving import Progress
 from langmem_adapter.exchange.report import Imported, Tally
-from langmem_adapter.ports import IO
+from langmem_adapter.ports import IO, worked
 from langmem_adapter.records import SourceType
 
 
@@ -29,10 +29,14 @@ async def import_lines(
     kind = arguments.source_kind(source_type) or "user_implicit"
     left_out = Tally()
     lines = await lines_of(io, source)
-    found = [Fact(f"line {n}", whose, line, where) for n, line in enumerate(lines, 1) if line.strip()]
+
+    def chains() -> list[Chain]:
+        found = (Fact(f"line {n}", whose, line, where) for n, line in enumerate(lines, 1) if line.strip())
+        return [[fact] for fact in found if usable(fact, left_out)]
+
     return await learn(
         io,
-        [[fact] for fact in found if usable(fact, left_out)],
+        await worked(io, chains, sum(map(len, lines))),
         source_type=kind,
         app_name=app_name,
         rules=rules,

@@ -64,20 +64,17 @@ async def import_mem0(
     left_out = Tally()
     whose = None if user_id is None else owner(user_id, "user_id")
     given = await json_of(io, memories)
-    rows = _rows(given)
-    for at, relation in enumerate((given.get("relations") or ()) if isinstance(given, Mapping) else ()):
-        left_out.add("relations", f"relations[{at}]" if isinstance(relation, Mapping) else repr(relation)[:80])
     events: dict[str, list[Event]] = defaultdict(list)
     if history is not None:
         for event in await io.ask(_HISTORY, history):
             events[event.memory_id].append(event)
-    facts = [_fact(at, row, whose, rules.clock(), left_out) for at, row in enumerate(rows)]
-    chains = [_chain(fact, events.get(fact.label, []), left_out) for fact in facts if fact is not None]
-    _gone(events, {str(row.get("id")) for row in rows}, left_out)
-    usable_ones = [[fact for fact in chain if usable(fact, left_out)] for chain in chains]
+
+    def chains() -> list[Chain]:
+        return _chains(given, events, whose, rules.clock(), left_out)
+
     return await learn(
         io,
-        [chain for chain in usable_ones if chain],
+        await io.ask(Ask(lambda _: chains()), None),
         source_type="user_implicit",
         app_name=app_name,
         rules=rules,
@@ -85,6 +82,20 @@ async def import_mem0(
         progress=progress,
         dry_run=dry_run,
     )
+
+
+def _chains(
+    given: Any, events: dict[str, list[Event]], whose: str | None, now: datetime, left_out: Tally
+) -> list[Chain]:
+    """The texts that each memory had, as far as they can be used."""
+    rows = _rows(given)
+    for at, relation in enumerate((given.get("relations") or ()) if isinstance(given, Mapping) else ()):
+        left_out.add("relations", f"relations[{at}]" if isinstance(relation, Mapping) else repr(relation)[:80])
+    facts = [_fact(at, row, whose, now, left_out) for at, row in enumerate(rows)]
+    chains = [_chain(fact, events.get(fact.label, []), left_out) for fact in facts if fact is not None]
+    _gone(events, {str(row.get("id")) for row in rows}, left_out)
+    usable_ones = [[fact for fact in chain if usable(fact, left_out)] for chain in chains]
+    return [chain for chain in usable_ones if chain]
 
 
 def _rows(given: Any) -> list[Mapping[str, Any]]:

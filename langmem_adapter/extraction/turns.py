@@ -107,18 +107,20 @@ def last_id(
     for index in range(len(messages) - 1, last_said(messages) - 1, -1):
         message = messages[index]
         if typed_by(message, people, speaker.user_id) is not None:
-            return (
-                message.id
-                or message_of(
-                    message,
-                    index=index,
-                    session_id=speaker.session_id,
-                    people=people,
-                    user_id=speaker.user_id,
-                    redact=redact,
-                ).message.id
-            )
+            return id_of(message, index, speaker, people, redact)
     return None
+
+
+def id_of(
+    message: BaseMessage, index: int, speaker: Reader, people: Mapping[str, str], redact: Callable[[str], str]
+) -> str:
+    """The id of a message at this position, or what stands for one; without looking at its text if it has an id."""
+    if message.id:
+        return message.id
+    session_id, user_id = speaker.session_id, speaker.user_id
+    return message_of(
+        message, index=index, session_id=session_id, people=people, user_id=user_id, redact=redact
+    ).message.id
 
 
 def _may_teach(message: BaseMessage, tools: Collection[str]) -> bool:

@@ -16,7 +16,7 @@ from langmem_adapter.exchange.moving import Progress
 from langmem_adapter.exchange.report import Imported
 from langmem_adapter.methods.base import Base, twins
 from langmem_adapter.namespaces import Reader
-from langmem_adapter.ports import IO
+from langmem_adapter.ports import IO, worked
 from langmem_adapter.records import SourceType
 
 
@@ -47,7 +47,8 @@ class Moving(Base):
         nothing. InvalidInput, and nothing written, if it is damaged, from a newer version, on a topic without consent,
         or if the user has other data here. `progress(done, total)`.
         """
-        manifest, items = unpack(source.lines if isinstance(source, Export) else await lines_of(io, source))
+        lines = source.lines if isinstance(source, Export) else await lines_of(io, source)
+        manifest, items = await worked(io, lambda: unpack(lines), sum(map(len, lines)))
         target = Reader(manifest.user_id if user_id is None else user_id, app_name or manifest.app_name)
         rules = self._rules
         return await moving.restore(io, manifest, items, target, rules.topics, rules.clock(), progress, dry_run)

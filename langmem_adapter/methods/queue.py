@@ -25,6 +25,7 @@ from langmem_adapter.methods.upkeep import Upkeep
 from langmem_adapter.namespaces import Reader, namespace
 from langmem_adapter.ports import IO, Ask, run, worked
 from langmem_adapter.records import MemoryRecord, Message, Operation, SourceType, Turn, Usage
+from langmem_adapter.text import pieces
 from langmem_adapter.worker import Worker
 
 LOOK_AGAIN = 0.5
@@ -238,7 +239,7 @@ class Queue(Upkeep):
 
     def _withheld(self, text: str, settings: Settings) -> bool:
         """Whether a text is not to be quoted: the guard would hold it, or its speaker does not want it to be kept."""
-        if unsaid(text) or self._guard.reasons(text):
+        if unsaid(text) or any(map(self._guard.reasons, pieces(text))):
             return True
         topics = self._rules.topics
         if not settings.topics and not settings.facts and all(topics.consents(t.name) for t in topics):

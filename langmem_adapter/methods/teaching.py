@@ -15,7 +15,7 @@ from langmem_adapter.extraction.turns import digest
 from langmem_adapter.methods.base import twins
 from langmem_adapter.methods.queue import Queue
 from langmem_adapter.namespaces import Reader, namespace
-from langmem_adapter.ports import IO
+from langmem_adapter.ports import IO, Ask, worked
 from langmem_adapter.records import Operation, Scope, SourceType, Turn
 
 
@@ -91,7 +91,12 @@ class Teaching(Queue):
         holds, by which equal facts are recognised (default: the content). UnknownTopic for a topic not registered.
         """
         redact = self._guard.redact
-        text = texts.content(redact(texts.clean(content)))
+        entities = arguments.strings(entities, "entities")
+        named = {"slot": slot, "value": value, "kind": kind, "subject": subject, "source_id": source_id}
+        named |= {"purpose": purpose, "legal_basis": legal_basis}
+        for what, given in (*named.items(), *(("entities", e) for e in entities)):
+            texts.short(given or "", what=what)
+        text = await self._content(io, content)
         self._rules.topics.get(topic)
         namespace(  # complains of a bad scope or id
             "facts", app_name=app_name, user_id=user_id, scope=scope, session_id=session_id, agent_id=agent_id
@@ -139,7 +144,7 @@ class Teaching(Queue):
             source_id=str(source_id),
             candidates=(candidate,),
         )
-        turn = self._rules.vet(turn)
+        turn = await io.ask(Ask(self._rules.vet), turn)  # many rules read every field
         operations = await consolidate(io, turn, self._rules)
         await self._keep_up(io)
         learning.tell_held(turn, operations, self._tell)
@@ -163,8 +168,8 @@ class Teaching(Queue):
         `scope="app"` (without `user_id`): an administrator corrects an application fact. MemoryNotFound for an id that
         is not the user's; InvalidInput if the memory is no longer believed, or if the guard would hold the new words.
         """
-        text = texts.content(self._guard.redact(texts.clean(content)))
-        if scope == "user" and (reasons := self._guard.reasons(text)):
+        text = await self._content(io, content)
+        if scope == "user" and (reasons := await io.ask(Ask(self._guard.reasons), text)):
             raise InvalidInput(
                 f"content reads as {', '.join(reasons)}; that is no memory of a user's, in no one's words"
             )
@@ -189,6 +194,11 @@ class Teaching(Queue):
         if record.scope == "app" and scope != "app":
             raise MemoryNotFound(f"no memory {memory_id!r} of user {user_id!r}; application facts are read-only")
         return await correct(io, memory_id, text, turn, self._rules)
+
+    async def _content(self, io: IO, content: str) -> str:
+        """The content of a record, without secrets."""
+        size = len(content) if isinstance(content, str) else 0
+        return await worked(io, lambda: texts.content(content, redact=self._guard.redact), size)
 
     add, aadd = twins(_add)
     add_fact, aadd_fact = twins(_add_fact)

@@ -96,8 +96,10 @@ def index(texts: Iterable[str]) -> Indexed:
     if not words:
         return NOTHING
     language = language_of(words)
-    found = [h for w in words if (h := _hash(w, language)) is not None]
-    return Indexed(np.array(sorted(found), dtype=np.uint32), LANGUAGES.index(language))
+    # Neither a list nor `sorted`: making an array of many words, or sorting them, would hold the interpreter.
+    hashes = np.fromiter((h for w in words if (h := _hash(w, language)) is not None), dtype=np.uint32)
+    hashes.sort()
+    return Indexed(hashes, LANGUAGES.index(language))
 
 
 def query(text: str, languages: Iterable[int]) -> tuple[Hashes, npt.NDArray[np.intp]]:

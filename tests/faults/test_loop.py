@@ -5,18 +5,21 @@ import contextlib
 import itertools
 import random
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from faults.concierge import Concierge
 from invariants import whole
+from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.store.base import PutOp
 from support import SOAK, record
 from test_event_loop import free
 
+from langmem_adapter import Memory, MemoryAdapterError
 from langmem_adapter.namespaces import namespace
+from langmem_adapter.testing import ScriptedChatModel
 
 RECORDS = 10_000 if SOAK else 2_000
 TURNS = 500 if SOAK else 25
@@ -59,6 +62,69 @@ async def test_a_long_message_to_an_owner_of_many_records_leaves_no_gap(
         beat = await free(work)
         assert "recall_failed" not in concierge.told()
         tried(f"{RECORDS} records, {length} characters, a gap of {max(beat.cpu, 0) * 1e3:.0f} ms computing")
+
+
+LONG = LOG * (10_000_000 // len(LOG))
+MANY = [m for n in range(500) for m in (HumanMessage(LONG[:20_000], id=f"h{n}"), AIMessage("Noted.", id=f"a{n}"))]
+MUCH = 3_000_000
+"""Characters of a value, each word of which is indexed."""
+IDS: dict[str, Any] = {"user_id": "u", "session_id": "s"}
+FACT: dict[str, Any] = {"user_id": "u", "source_id": "crm"}
+
+ENTRIES: dict[str, Callable[[Memory, str], Awaitable[object]]] = {
+    "aadd": lambda m, text: m.aadd(text, **IDS),
+    "aadd, many messages": lambda m, text: m.aadd(MANY[:100], **IDS),
+    "arecall": lambda m, text: m.arecall([HumanMessage(text)], **IDS),
+    "aremember": lambda m, text: m.aremember([HumanMessage(text)], **IDS),
+    "aend_session": lambda m, text: m.aend_session([HumanMessage(text, id="h"), AIMessage(text, id="a")], **IDS),
+    "aend_session, many messages": lambda m, text: m.aend_session(MANY, **IDS),
+    "aend_session, with a model": lambda m, text: _with_a_model(m).aend_session([HumanMessage(text, id="h")], **IDS),
+    "asearch": lambda m, text: m.asearch(text, user_id="u"),
+    "aupdate": lambda m, text: m.aupdate("m_1", content=text, user_id="u"),
+    **{
+        f"aadd_fact, {field}": lambda m, text, field=field: m.aadd_fact(
+            **FACT | {"content": "The user is tall."} | {field: text}
+        )
+        for field in ("content", "slot", "value", "subject", "kind", "purpose", "source_id", "user_id", "topic", "at")
+    },
+    "aadd_fact, entities": lambda m, text: m.aadd_fact("The user is tall.", **FACT, entities=[text]),
+    "ahold": lambda m, text: m.ahold("u", text),
+    "alift_hold": lambda m, text: m.alift_hold("u", text),
+    "aforbid": lambda m, text: m.aforbid(user_id="u", topic=text),
+    "aforget_source": lambda m, text: m.aforget_source(text, user_id="u"),
+    "aget": lambda m, text: m.aget(text, user_id="u"),
+    "aget_all": lambda m, text: m.aget_all(user_id=text),
+    "aimport_lines": lambda m, text: m.aimport_lines([text], user_id="u", source_id="notes"),
+    "aimport_lines, many lines": lambda m, text: m.aimport_lines([text[:20_000]] * 100, user_id="u", source_id="notes"),
+    "aimport_mem0": lambda m, text: m.aimport_mem0([{"id": "1", "memory": text, "user_id": "u"}]),
+    "aput": lambda m, text: m.store.aput(("n",), "k", {"content": text[:MUCH]}),
+    "aput, many texts": lambda m, text: m.store.aput(("n",), "k", {"lines": text[:MUCH].split("\n")}),
+    "aput, indexed whole": lambda m, text: m.store.aput(("n",), "k", {"lines": text[:MUCH].split("\n")}, index=["$"]),
+    "aput, a long integer": lambda m, text: m.store.aput(("n",), "k", {"content": text[:MUCH], "n": 2**70}),
+}
+
+
+def _with_a_model(memory: Memory) -> Memory:
+    return Memory(memory.store, model=ScriptedChatModel(replies=["They looked at a log."]))
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+async def test_no_way_in_holds_the_loop_with_a_long_text(entry: str, tmp_path: Path) -> None:
+    with Memory(tmp_path / "m.db") as memory:
+        puts = record(memory_id="m_1", user_id="u").model_dump(mode="json")
+        await memory.store.aput(namespace("facts", app_name="default", user_id="u"), "m_1", puts)
+        texts = [LONG + str(n) for n in range(3)]
+
+        async def work() -> None:
+            with contextlib.suppress(MemoryAdapterError):
+                await ENTRIES[entry](memory, texts.pop())
+            await rest()
+
+        await free(work, rest)
+
+
+async def rest() -> None:
+    await asyncio.sleep(0.25)
 
 
 async def test_a_cancelled_turn_leaves_no_open_transaction_and_is_whole_or_not_there(
