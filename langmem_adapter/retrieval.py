@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from langgraph.store.base import GetOp, ListNamespacesOp, MatchCondition, SearchItem, SearchOp
 
-from langmem_adapter.consent import settings_in, settings_of, settings_op
+from langmem_adapter.consent import settings_in, settings_op
 from langmem_adapter.errors import InvalidInput
 from langmem_adapter.namespaces import Namespace, Reader
 from langmem_adapter.ports import IO
@@ -41,22 +41,26 @@ async def search(io: IO, reader: Reader, op: RankOp) -> list[Recalled]:
 
 async def fetch(io: IO, keys: Sequence[tuple[Namespace, str]]) -> list[MemoryRecord]:
     """The records at these places, in order; what is not there is left out."""
-    return [record for record in await _fetch_each(io, keys) if record is not None]
-
-
-async def _fetch_each(io: IO, keys: Sequence[tuple[Namespace, str]]) -> list[MemoryRecord | None]:
     if not keys:
         return []
-    items, _ = await io.read([GetOp(ns, key, refresh_ttl=False) for ns, key in keys])
-    return [None if item is None else MemoryRecord.model_validate(item.value) for item in items]
+    items, _ = await io.read(_gets(keys))
+    return [MemoryRecord.model_validate(item.value) for item in items if item is not None]
+
+
+def _gets(keys: Sequence[tuple[Namespace, str]]) -> list[GetOp]:
+    return [GetOp(ns, key, refresh_ttl=False) for ns, key in keys]
 
 
 async def resolve(io: IO, reader: Reader, refs: Sequence[Ref]) -> list[tuple[Recalled, Band]]:
     """The recalled memories as they read now, with their bands at recall; what is gone or quarantined is left out."""
-    if not refs or (await settings_of(io, reader)).paused:
+    if not refs:
         return []
     keys = [(reader.facts([ref.scope])[0], ref.memory_id) for ref in refs]
-    found = {r.memory_id: (ns, r) for (ns, _), r in zip(keys, await _fetch_each(io, keys), strict=True) if r}
+    (said, *items), _ = await io.read([settings_op(reader), *_gets(keys)])
+    if settings_in(said).paused:
+        return []
+    there = [(ns, item) for (ns, _), item in zip(keys, items, strict=True) if item is not None]
+    found = {item.key: (ns, MemoryRecord.model_validate(item.value)) for ns, item in there}
     wanted = [(ns, i) for ns, r in found.values() for i in r.contested_by]
     challengers = {r.memory_id: r for r in await fetch(io, wanted) if r.status == "contested"}
     return [

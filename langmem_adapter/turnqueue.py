@@ -35,7 +35,7 @@ async def hear(io: IO, spoken: Iterable[Turn], *, known: bool = False, claimed: 
     """The turns, written to their owners' queues; what is there already, or was learnt before, stays as it is.
 
     `known`: they were written before, so one that is gone was erased since, and stays so. `claimed`: those that are
-    written are claimed at once, at this time (`leased_to` says so).
+    written, or can be claimed at once where they are, are claimed at this time (`leased_to` says so).
     """
     heard = []
     for turn in spoken:
@@ -109,6 +109,13 @@ def next_try(turns: Iterable[Turn], now: datetime) -> timedelta | None:
     return max(min(ends) - now, timedelta(0)) if ends else None
 
 
+def _is_free(stored: Turn, now: datetime, *, at_once: bool) -> bool:
+    """Whether a queued turn may be claimed (see `claim`)."""
+    if _waits(stored, now) and not (at_once and stored.leased_to is None):
+        return False
+    return stored.status in (STATUSES if at_once else ("pending",))
+
+
 def _waits(turn: Turn, now: datetime) -> bool:
     # Further off than any lease or pause reaches: the clock was set back.
     longest = max(LEASE, PAUSE * 2**ATTEMPTS)
@@ -142,7 +149,9 @@ async def _hear(io: IO, turn: Turn, known: bool, claimed: datetime | None) -> Tu
     if fresh is None or (stored is None and known) or settings_in(said).paused:
         return turn
     if stored is not None and stored.digest == turn.digest and len(stored.messages) >= len(turn.messages):
-        return turn
+        if claimed is None or not _is_free(stored, claimed, at_once=True):
+            return turn
+        return await _taken(io, _claimed(stored, claimed), versions)
     fresh = fresh.change(seq=fresh.seq or versions[ns] + 1)
     if claimed is None:
         await io.commit([turn_put(ns, fresh)], expect=versions)
@@ -156,9 +165,7 @@ async def _claim(io: IO, turn: Turn, now: datetime, at_once: bool) -> Turn | Non
     ops = [GetOp(ns, turn.turn_id, refresh_ttl=False), settings_op(asking)]
     (item, said), versions = await io.read(ops, versions=(ns,))
     stored = None if item is None else Turn.model_validate(item.value)
-    if stored is None or settings_in(said).paused or stored.status not in (STATUSES if at_once else ("pending",)):
-        return None
-    if _waits(stored, now) and not (at_once and stored.leased_to is None):
+    if stored is None or settings_in(said).paused or not _is_free(stored, now, at_once=at_once):
         return None
     return await _taken(io, _claimed(stored, now), versions)
 
