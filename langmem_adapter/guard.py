@@ -9,6 +9,7 @@ came of it, so that an attempt is seen. Text filters are no security boundary: s
 
 import base64
 import binascii
+import html
 import re
 import unicodedata
 from collections import Counter
@@ -18,12 +19,14 @@ from functools import lru_cache
 from typing import Literal, TypeVar, get_args
 from urllib.parse import unquote
 
+from langmem_adapter import wordings
 from langmem_adapter.errors import InvalidInput
 from langmem_adapter.extraction import refusals
 from langmem_adapter.extraction.clauses import own
 from langmem_adapter.extraction.masking import FAKE_ROLE, MASK, unquoted
 from langmem_adapter.extraction.patterns import style
 from langmem_adapter.extraction.unsaid import unsaid
+from langmem_adapter.lookalikes import folded
 from langmem_adapter.needles import Sieve
 from langmem_adapter.records import Candidate, Extraction, Message, Turn
 from langmem_adapter.redaction import DEFAULT_SECRETS, Secret, has_mark, redacted
@@ -98,28 +101,14 @@ DEFAULT_RULES: tuple[Rule, ...] = (
         r"|\bi\s+may\s+(?:see|view|read|edit)\b.{0,40}\b(?:everyone|everybody|other\s+people|others)\b"
         r"|\b(?:payments?|refunds?|payouts?|transfers?|invoices?|orders?)\b.{0,40}\b(?:pre-?approved|okayed|nobody's\s+(?:approval|sign-?off))\b"
         r"|\b(?:pre-?approved|okayed)\s+(?:my|all|any|every)\b|\bmy\s+word\s+is\s+final\b"
+        r"|\bmy\s+identity\s+(?:is|was|has\s+been)\s+(?:\w+\s+)?(?:verified|confirmed|checked)\b"
         r"|\btrust\s+(?:every|any|all)\s+(?:payment|transfer|refund|order|request)s?\b"
         r"|^[^\w\n]{0,20}(?:my\s+)?(?:role|access(?:\s+level)?|rights?)\s*[:=]\s*(?:\w+\s+){0,2}(?:admin\w*|root|superuser|owner|moderator)\b"
         r"|\broot\s+access\b|\b(?:user|account)\s+to\s+(?:export|access|see|delete)\s+(?:all|any|every)\b",
     ),
-    Rule(  # the same in German, French, Spanish, Italian, Dutch, Portuguese
-        "permission_claim",
-        r"\b(?:ich\s+bin|je\s+suis|(?:yo\s+)?soy|sono|ik\s+ben|(?:eu\s+)?sou)\s+(?:\w+\s+|l'){0,2}(?:admin\w*|root|superuser)\b"
-        r"|\b(?:berechtigt|befugt|ermächtigt|bevollmächtigt|autorisiert|habilité\w*|autorisée?s?\s+à|autorizad[oa]s?"
-        r"|autorizzat[oaie]|bevoegd|gemachtigd)\b"
-        r"|\b(?:darf|kann)\b.{0,40}\b(?:freigeben|genehmigen|überweisen|erstatten)\b|\b(?:peut|peux)\s+(?:approuver|autoriser|valider)\b"
-        r"|\bpued[eo]\s+(?:aprobar|autorizar)\b|\bp(?:uò|osso|ode)\s+(?:approvare|autorizzare|aprovar|autorizar)\b"
-        r"|\b(?:mag|kan)\b.{0,40}\b(?:goedkeuren|autoriseren)\b"
-        r"|(?:我|用[户戶]|使用者)(?:现在|現在)?(?:是|为|為)(?:系统|系統)?(?:管理[员員]|超[级級]用[户戶])"
-        r"|(?:可以|有权|有權|能)(?:批准|审批|審批|授权|授權|查看所有)|管理者(?:です|である|だ)|承認(?:できる|できます|する権限)",
-    ),
-    Rule(
-        "instruction",
-        r"\b(?:ignorier\w*|missacht\w*|vergiss|überweis\w*|leite\w*|ignore[zrs]?|oublie[zr]?|transf[eé]re\w*|vire[zr]?"
-        r"|ignora\w*|olvid\w+|reenv[ií]a\w*|negeer|stuur)\b.{0,60}\b(?:anweisung\w*|regel\w*|vorgabe\w*|rechnung\w*"
-        r"|consignes?|instruc\w+|règles?|factures?|reglas?|facturas?|istruzioni|regole|instructies|regels)\b"
-        r"|\bab\s+sofort\b(?!\s+(?:bin|esse|wohne|arbeite|heiße|möchte|mag|trinke)\b).{0,60}\b(?:immer|jede\w*|ohne)\b",
-    ),
+    *(Rule("permission_claim", pattern) for pattern in wordings.POWERS.values()),
+    *(Rule("instruction", pattern) for pattern in wordings.ORDERS.values()),
+    *(Rule("exfiltration", pattern) for pattern in wordings.SENDING.values()),
     Rule(
         "instruction",
         r"\b(?:revoke|lift|remove|raise)\s+(?:(?:all|the|any|my)\s+)*(?:limits?|restrictions?|checks?)\b"
@@ -317,6 +306,28 @@ def _unstyled(text: str) -> str:
 
 
 _WHO = r"\b(?:(?:the|this)\s+(?:current\s+)?(?:user|account\s+holder|speaker))|^[^\w\n]{0,20}user"
+_ROLE = r"(?:customer|client|caller|speaker|account\s+(?:holder|owner)|requester|subscriber)"
+_CAPITAL = "[A-ZÀ-ÖØ-ÞŠŽŁŚŻĆČĐİΆ-ΏΑ-ΫЀ-Я]"
+_NAME = (
+    rf"(?:\b(?:the|this|our)\s+{_ROLE}|^[^\w\n]{{0,20}}{_ROLE}"
+    r"|(?<![\w'@./-])(?!(?:he|she|they|it|this|that|these|those|there|here|who|what|which|how|why|when|where|every\w+|nobody"
+    r"|some\w+|any\w+|you|we|i|the|my|our|his|her|their|your|its|one|all|no|not|and|but|or|if|so|as)\b)"
+    rf"(?-i:{_CAPITAL}[\w'-]{{0,30}}(?:\s{_CAPITAL}[\w'.-]{{0,30}}){{0,2}}))"
+)
+"""Who may be the user, as others call him. Only claims of power are read so: what else is said of him stays his."""
+_MEANS = (
+    r"(?:(?:approve|authori[sz]e|override|bypass|grant|revoke|refund|sign\s+off)\b"
+    r"|(?:skip|export|withdraw|issue|transfer|delete|access|see|view|read|edit|change)\s+(?:[\w']+\s+){0,3}?(?:accounts?|records?"
+    r"|transactions?|payments?|refunds?|orders?|invoices?|payroll|database|data|limits?|checks?|profiles?|users?|customers?"
+    r"|approvals?|reviews?|verification|memories|files?)\b)"
+)
+_STANDING = (
+    r"(?:(?:now|also|fully|already|an?|the|your|our|pre-?|system|site|workspace|global|account|platform)\s+){0,4}"
+    r"(?:admin\w*(?!\s+(?:assistants?|work|staff|tools?|pages?|panels?|areas?|apps?|consoles?))|root|super-?user|sudoer|owner|moderator"
+    r"|operator|developer|creator|authori[sz]ed|exempt(?:ed)?|whitelisted|verified(?=\s*(?:[.,;!]|$|\s(?:and|by)\b))"
+    rf"|(?:cleared|approved|permitted|entitled|allowed)\s+(?:to\s+{_MEANS}"
+    r"|for\s+(?:\w+\s+){0,2}?(?:refunds?|payments?|payouts?|transfers?|transactions?|withdrawals?|approvals?|access)\b))"
+)
 _AS_SAID = tuple(
     (re.compile(pattern, re.IGNORECASE | re.MULTILINE), said)
     for pattern, said in (
@@ -326,14 +337,18 @@ _AS_SAID = tuple(
         (rf"(?:{_WHO})\s+(?:is|was)\s", "i am "),
         (rf"(?:{_WHO})\s+has\s", "i have "),
         (rf"(?:{_WHO})\s+(?=\w)", "i "),
+        (rf"{_NAME}'s\s+(?=(?:role|status|account|identity|access)\b)", "my "),
+        (rf"{_NAME}(?:\s+(?:is|was)|'s)\s+(?={_STANDING})", "i am "),
+        (rf"{_NAME}\s+has\s+(?=been\s+{_STANDING}|(?:full|root|admin|unrestricted)\b)", "i have "),
+        (rf"{_NAME}\s+(?P<does>(?:can|may|is\s+able\s+to)\s+(?:\w+\s+)?{_MEANS})", r"i \g<does>"),
         (r"^[^\w\n]{0,20}(?:is|am)\s+(?=(?:now\s+)?(?:an?\s+|the\s+)?\w+[^?\n]{0,200}$)", "i am "),
         (r"^[^\w\n]{0,20}(?=(?:may|can|has|have)\s[^?\n]{0,200}$)", "i "),
-        (r"\b(?:der|die)\s+(?:be)?nutzer(?:in)?\s+ist\s", "ich bin "),
-        (r"\bl'utilisat(?:eur|rice)\s+est\s", "je suis "),
-        (r"\b(?:el|la)\s+usuari[oa]\s+es\s", "soy "),
-        (r"\bl'utente\s+è\s", "sono "),
-        (r"\bde\s+gebruik(?:er|ster)\s+is\s", "ik ben "),
-        (r"\b[oa]\s+(?:usuári[oa]|utilizadora?)\s+é\s", "sou "),
+        (rf"(?:\b(?:der|die)\s+(?:(?:be)?nutzer|kund|anrufer)(?:in|e)?|{_NAME})\s+ist\s", "ich bin "),
+        (rf"(?:\bl'utilisat(?:eur|rice)|\b(?:le|la)\s+client(?:e)?|{_NAME})\s+est\s", "je suis "),
+        (rf"(?:\b(?:el|la)\s+(?:usuari[oa]|client[ea])|{_NAME})\s+es\s", "soy "),
+        (rf"(?:\bl'utente|\b(?:il|la)\s+cliente|{_NAME})\s+è\s", "sono "),
+        (r"\bde\s+(?:gebruik(?:er|ster)|klant)\s+is\s", "ik ben "),
+        (rf"(?:\b[oa]\s+(?:usuári[oa]|utilizadora?|cliente)|{_NAME})\s+é\s", "sou "),
     )
 )
 """What others report of the user, as the user would say it: the rules need to know one wording only."""
@@ -353,18 +368,21 @@ def _reported(text: str) -> str:
 _LEET = str.maketrans("013457@$", "oieastas")
 _SPELT = re.compile(r"\b(?=\w*\d)(?=\w*[a-z])[\w@$]{3,}")
 _ENCODED = re.compile(r"(?<![\w+/])[A-Za-z0-9+/]{24,}={0,2}(?![\w+/])")
+_MARKS = re.compile("[\u0300-\u036f\u0640\u064b-\u0652]+")
+"""Accents that no letter took up, and signs that Arabic is mostly written without."""
 
 
 def _views(text: str) -> Iterator[str]:
-    """The text as a reader might read it: look-alikes folded, in the first person, percent and base64 decoded …"""
-    read = refusals.folded(unicodedata.normalize("NFKC", text).replace("’", "'"))
-    yield read
-    if (said := _reported(read)) != read:
-        yield said
-    if (spelt := _SPELT.sub(lambda m: m[0].translate(_LEET), read)) != read:
+    """The text as a reader might read it: entities and base64 decoded, look-alikes folded, in the first person …"""
+    whole = _MARKS.sub("", unicodedata.normalize("NFKC", text)).replace("’", "'")
+    read = dict.fromkeys((whole, _unescaped(whole)))
+    read |= dict.fromkeys([folded(view) for view in read])
+    read |= dict.fromkeys([_reported(view) for view in read])
+    yield from read
+    if (spelt := _SPELT.sub(lambda m: m[0].translate(_LEET), folded(whole))) not in read:
         yield spelt
-    if "%" in read:
-        yield unquote(read)
+    if "%" in whole:
+        yield unquote(whole)
     for match in _ENCODED.finditer(text):
         try:
             said = base64.b64decode(match[0] + "=" * (-len(match[0]) % 4)).decode("ascii")
@@ -372,3 +390,11 @@ def _views(text: str) -> Iterator[str]:
             continue
         if said.isprintable():
             yield said
+
+
+def _unescaped(text: str) -> str:
+    for _ in range(3):  # "&amp;lt;": escaped twice
+        if "&" not in text:
+            break
+        text = html.unescape(text)
+    return text.replace("\xa0", " ")

@@ -8,6 +8,7 @@ told is always tried, so that no answer changes.
 import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
+from re import _casefix  # type: ignore[attr-defined]
 from re import _constants as ops  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
@@ -17,8 +18,9 @@ Needs = tuple[frozenset[str], ...]
 
 _REPEATS = (ops.MAX_REPEAT, ops.MIN_REPEAT, ops.POSSESSIVE_REPEAT)
 _WIDTHLESS = (ops.AT, ops.ASSERT, ops.ASSERT_NOT)
-# What matches an ASCII letter if case is ignored, beside what `lower` makes that letter.
-_ALSO = str.maketrans("İıſK", "iisk")
+# What matches a letter if case is ignored, beside what `lower` makes that letter.
+_ALSO = str.maketrans("İıſK\u1c80\u1c81\u1c82\u1c83\u1c84\u1c85\u1c86\u1c87", "iiskвдосттъѣ")
+_KNOWN = frozenset("iskвдостъѣ")
 
 
 def folded(text: str) -> str:
@@ -43,11 +45,13 @@ class Sieve:
             for needle in way[0] if way else ():
                 self._by_needle.setdefault(needle, []).append((number, way))
         self._needles = list(dict.fromkeys(needle for _, way in ways for one in way for needle in one))
+        self._ascii = [needle for needle in self._needles if needle.isascii()]
 
     def among(self, texts: Iterable[str]) -> Callable[[str], list[int]]:
         """What gives, for each of these texts, the numbers of the patterns that may match it, in order."""
         everything = "\n".join([folded(text) for text in texts])
-        present = [needle for needle in self._needles if needle in everything]
+        needles = self._ascii if everything.isascii() else self._needles
+        present = [needle for needle in needles if needle in everything]
         known = frozenset(present)
         found = [way for needle in present for way in self._by_needle.get(needle, ())]
         ways = [*self._always, *(way for way in found if _met(way[1], known))]
@@ -103,8 +107,9 @@ def _part(op: Any, what: Any) -> list[frozenset[str]]:
 
 
 def _plain(char: str) -> bool:
-    # Of other letters it would have to be known what else they match if case is ignored.
-    return char.isascii() or char.lower() == char.upper()
+    """Whether all that the letter matches if case is ignored is the same letter in a `folded` text."""
+    lower = char.lower()
+    return len(lower) == 1 and (lower in _KNOWN or ord(lower) not in _casefix._EXTRA_CASES)
 
 
 def _chance(found: frozenset[str]) -> float:

@@ -14,7 +14,7 @@ PACKAGE = Path(langmem_adapter.__file__).parent
 
 # From the bottom up. A module may import from lower layers and from its own folder, nothing else.
 LAYERS = [
-    {"errors", "languages", "stemming"},
+    {"errors", "languages", "lookalikes", "stemming", "wordings"},
     {"text", "redaction", "needles"},
     {"records"},
     {"topics", "trust", "embeddings", "namespaces", "toolcalls"},

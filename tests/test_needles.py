@@ -150,3 +150,21 @@ def test_few_rules_are_tried_on_a_plain_fact():
     sieve = GUARDS["default"][0]._sieve
     for text in ("i enjoy chess with friends in lisbon", "my favourite food is ramen", "call me ada"):
         assert len(sieve.among([text])(text)) <= 3, text
+
+
+def test_a_letter_in_a_needle_matches_nothing_that_is_folded_to_another():
+    """Of every script: what it matches without regard to case is, folded, the same letter."""
+    letters = [chr(n) for n in range(0x20000) if chr(n).isalpha()]
+    cased = [c for c in letters if c.lower() != c.upper()]
+    wrong = []
+    for letter in (c for c in cased if needs(c) != ((),)):
+        pattern = re.compile(letter, re.IGNORECASE)
+        alike = {
+            letter.lower(),
+            letter.upper(),
+            letter.title(),
+            *(c for c in "\u0131\u0130\u017f\u212a\u1c80\u1c81\u1c82\u1c83\u1c84\u1c85\u1c86\u1c87"),
+        }
+        wrong += [(letter, c) for c in alike if pattern.fullmatch(c) and folded(c) != folded(letter)]
+    assert wrong == []
+    assert needs("д") == ((frozenset("д"),),)

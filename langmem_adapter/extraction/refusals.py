@@ -1,19 +1,11 @@
 """Sentences from which nothing may be learnt: instructions, permission claims, other users, secrets.
 
-Deterministic wording rules, tried on the text as it reads: look-alike letters are folded first.
+Deterministic wording rules, tried on the text as it reads: look-alike letters are folded first (see `lookalikes`).
 """
 
 import re
 
-_LOOKALIKE = str.maketrans(
-    "АВЕЅІЈКМНОРСТУХЗабвгдезіјкмнорсѕтухһԁԛԝΑΒΕΖΗΙΚΜΝΟΡΤΥΧαβεικνορτυχωѐӏ",
-    "ABESIJKMHOPCTYX3abbrge3ijkmhopcstyxhdqwABEZHIKMNOPTYXabeikvoptuxwel",
-)
-
-
-def folded(text: str) -> str:
-    """The text with Cyrillic and Greek letters that look Latin as Latin ones; same length."""
-    return text if text.isascii() else text.translate(_LOOKALIKE)
+from langmem_adapter.lookalikes import folded
 
 
 def _any(*parts: str) -> re.Pattern[str]:
@@ -25,7 +17,7 @@ _POWER = (
     r"|withdraw|refund|issue|sign\s+off|grant|revoke|change|skip|use)"
 )
 _PERMISSION = _any(
-    r"\b(?:don't|do\s+not|dont|never|no\s+longer)\s+(?:need|require|have)\s+(?:to\s+)?(?:\w+\s+"
+    r"\b(?:don't|do\s+not|dont|doesn't|does\s+not|doesnt|never|no\s+longer)\s+(?:needs?|requires?|have|has)\s+(?:to\s+)?(?:\w+\s+"
     r")?(?:confirm\w*|approval|permission|"
     r"authori[sz]\w+|verif\w+|a\s+second|checks?|sign\s+off)\b",
     r"\b(?:upgraded|promoted|elevated|switched)\s+to\s+(?:an?\s+)?(?:admin|owner|root|superuser|moderator)\w*\b",
@@ -35,9 +27,11 @@ _PERMISSION = _any(
     r"|superuser|(?<!product\s)owner|moderator|verified|staff)\b",
     r"\bwithout\s+(?:asking|confirming|approval|confirmation|checking)\b",
     r"\bi(?:'m|\s+am|\s+was|\s+have\s+been|'ve\s+been)\s+(?:now\s+|also\s+|fully\s+"
-    r"|pre-?)*(?:authori[sz]ed|cleared|(?:permitted|entitled|allowed)(?=\s+to\b)|approved|exempt(?:ed)?|verified"
-    r"|whitelisted|licensed\s+to)\b(?!\s+to\s+(?:eat|drink|drive|walk|run|exercise|fly|work\s+from"
-    r"|swim|have)\b|\s+(?:fly|drive|teach|practi[cs]e)\b|\s+for\s+(?:take|a\b|my\b)|\s+from\s+(?:jury|military|tax|school))",
+    r"|pre-?)*(?:authori[sz]ed|cleared|(?:permitted|entitled|allowed)(?=\s+to\b)|approved|verified"
+    r"|exempt(?:ed)?(?!\s+from\b)|whitelisted|licensed\s+to)\b(?!\s+to\s+(?:eat|drink|drive|walk|run|exercise|fly|work\s+from"
+    r"|swim|have)\b|\s+(?:fly|drive|teach|practi[cs]e)\b|\s+for\s+(?:take|a\b|my\b))",
+    r"\bexempt(?:ed)?\s+from\s+(?:[\w-]+\s+){0,4}?(?:rules?|limits?|checks?|polic(?:y|ies)|approvals?|confirmations?|verifications?"
+    r"|reviews?|audits?|oversight|restrictions?|controls?|monitoring|moderation|screening|requirements?)\b",
     r"\b(?:has|have|had|was|been|is|are)\s+(?:also\s+)?(?:cleared|authori[sz]ed|approved|granted"
     r"|permitted|whitelisted|verified)\s+(?:me|us|my|for\s+me|access)\b",
     r"\b(?:gave|given|give|gives|granted|grant|grants)\s+(?:me|us)\s+(?:\w+\s+){0,3}(?:access"
