@@ -2,19 +2,32 @@
 
 `DEFAULT_SECRETS` is data: `Guard(secrets=[*DEFAULT_SECRETS, Secret("badge number", r"\\bB-\\d{6}\\b")])` adds to it. A
 secret is known by its form (keys, tokens, cards, accounts) or by the word before it ("my PIN is …"). Spaces, dashes,
-quotes and digits of other kinds are read as the plain ones, and cut out as they were written.
+quotes and digits of other kinds, HTML entities for them and letters that look Latin are read as the plain ones, and cut
+out as they were written.
 """
 
+import html
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from langmem_adapter.errors import InvalidInput
+from langmem_adapter.lookalikes import folded
 
 
 def _luhn(written: str) -> bool:
     digits = [int(c) for c in reversed(written) if c.isdigit()]
     return sum(d if i % 2 == 0 else sum(divmod(2 * d, 10)) for i, d in enumerate(digits)) % 10 == 0
+
+
+_DATED = re.compile(
+    r"(?:19|20)\d\d-?(?:0[1-9]|1[0-2])-?(?:0[1-9]|[12]\d|3[01])[ -]?(?:[01]\d|2[0-3])(?:[ -]?[0-5]\d){2}"
+)
+
+
+def _card(written: str) -> bool:
+    """Whether it passes the check of card numbers, and is neither one digit over and over nor a date with a time."""
+    return len(set(written) & set(_DIGITS)) > 1 and not _DATED.match(written) and _luhn(written)
 
 
 def _iban(written: str) -> bool:
@@ -61,20 +74,45 @@ _PLAIN = {
     **{chr(c): chr(c - 0xFEE0) for c in range(0xFF01, 0xFF5F)},
 }
 _ODD = re.compile(f"[{re.escape(''.join(_PLAIN))}]")
+_ENTITY = re.compile(r"&(?:nbsp|quot|apos|lt|gt|#(?:32|34|39|60|62|160|x20|x22|x27|x3c|x3e|xa0));", re.IGNORECASE)
+
+
+def _unescaped(entity: re.Match[str]) -> str:
+    """The sign, and spaces to the same length on the side where no word is."""
+    sign, length = html.unescape(entity[0].lower()), len(entity[0])
+    opens = entity.string[entity.end() : entity.end() + 1].strip(" ,:;.!?)]}&</\n") != ""
+    return sign.rjust(length) if opens or sign == "<" else sign.ljust(length)
 
 
 def _plain(text: str) -> str:
-    """The text with plain spaces, dashes, quotes and digits; same length."""
-    return text if text.isascii() else _ODD.sub(lambda m: _PLAIN[m[0]], text)
+    """The text with plain letters, spaces, dashes, quotes and digits; same length."""
+    if "&" in text:
+        text = _ENTITY.sub(_unescaped, text)
+    return text if text.isascii() else folded(_ODD.sub(lambda m: _PLAIN[m[0]], text), mixed=True)
 
 
-_WORDS = frozenset(
-    "wrong weak strong too not the a an in on of at to expired lost gone forgotten stored saved different same long "
-    "short secure insecure invalid incorrect required safe unsafe old new changed reset blocked locked missing hard "
-    "easy very always never being going still only just what my your his her our their it that this also used shared "
-    "needed fine working broken stolen unknown known empty manager managers protected and or for with something "
-    "nothing none null true false no yes more less better bad good great".split()
+_FUNCTION = frozenset(
+    "a about after again all also always an and any anymore are as at be because been before being but by can "
+    "could did do does for from getting had has have he her here his how i if in into is it its just like made me "
+    "my never no not of on one or our please pls probably quite really set she should since so some still thank "
+    "thanks that the their them then there they this to too until us very was we were what when where which who "
+    "why will with without would you your aber auch auf bitte das dass der die ein eine für ich ist mehr mein "
+    "meine mit nicht noch oder schon sehr und von zu dans de des du est et je la le les mais mon ne pas plus pour "
+    "que qui très un une con en es está mi muy para pero por een het ik maar met mijn niet van voor zeer".split()
 )
+"""Words that join others: "my password is in the safe" tells none, and it ends before "and my dog is Rex"."""
+_WORDS = _FUNCTION | frozenset(
+    "wrong weak strong expired lost gone forgotten stored saved different same long short secure insecure invalid "
+    "incorrect required safe unsafe old new changed reset blocked locked missing hard easy going only used shared "
+    "needed fine working broken stolen unknown known empty manager managers protected something nothing none null true "
+    "false yes more less better bad good great case sensitive encrypted hashed complicated complex simple similar "
+    "hidden private public valid ok okay due called "
+    "falsch weg vergessen gespeichert oublié perdu olvidada perdida vergeten".split()
+)
+
+
+def _phrase(value: str) -> bool:
+    return _no_word(value.split()[0])
 
 
 def _no_word(value: str) -> bool:
@@ -118,6 +156,7 @@ class Secret:
     """One kind of secret: what stands for it is `[redacted <name>]`.
 
     `pattern`: a regular expression, tried without regard to case; its group `secret` is cut out, or the whole match.
+    Where it matches without that group, which it has, nothing is cut out, and what it matched is passed over.
     `check`: what else must hold of what is cut out. `near`: words (in lower case) of which the text must have one for
     the pattern to be tried at all; none: it is always tried. InvalidInput for a pattern that is no regular expression.
     """
@@ -136,12 +175,15 @@ class Secret:
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Where these secrets stand in the text, in order."""
         pattern = re.compile(self.pattern, re.IGNORECASE)
+        part = "secret" if "secret" in pattern.groupindex else 0
         found, at = [], 0
         while match := pattern.search(text, at):
-            start, end = match.span("secret" if "secret" in pattern.groupindex else 0)
-            end = next(
-                (e for e in self._ends(pattern, match, end) if self.check is None or self.check(text[start:e])), 0
-            )
+            start = match.start(part)
+            if start < 0:
+                at = max(match.end(), at + 1)
+                continue
+            ends = self._ends(pattern, match, part)
+            end = next((e for e in ends if self.check is None or self.check(text[start:e])), 0)
             if end:
                 found.append((start, end))
             # What is none may still begin with something else: the next one is looked for behind its first word.
@@ -149,13 +191,12 @@ class Secret:
         return found
 
     @staticmethod
-    def _ends(pattern: re.Pattern[str], match: re.Match[str], end: int) -> Iterator[int]:
+    def _ends(pattern: re.Pattern[str], match: re.Match[str], part: str | int) -> Iterator[int]:
         """Where what was matched may end: it may have run into digits or words that follow a secret."""
-        yield end
-        if pattern.groups == 0:
-            for gap in reversed(list(_GAPS.finditer(match[0]))):
-                if pattern.fullmatch(match[0], 0, gap.start()):
-                    yield match.start() + gap.start()
+        yield match.end(part)
+        for gap in reversed(list(_GAPS.finditer(match[part]))):
+            if shorter := pattern.fullmatch(match.string, match.start(), match.start(part) + gap.start()):
+                yield shorter.end(part)
 
 
 _FIRST = re.compile(r"[^\W_]+|[\W_]|\Z")
@@ -173,10 +214,23 @@ _VALUE = (
 )
 _PASSWORD = (
     r"(?:pass\s?words?|passwd|pwd|pw|pass(?=[\"'`]?\s*[=:])|pass\s?codes?|passphrase|passwort|kennwort|mot\s+de\s+passe"
-    r"|contrase(?:ñ|n)a|wachtwoord)"
+    r"|contrase(?:ñ|n)a|wachtwoord|парол[ья]|hasło|şifre\w{0,3})"
 )
+_UNMEASURED = r"(?!\d+[ -](?:characters?|chars?|letters?|digits?|symbols?|words?|days?|weeks?|months?|years?)\b)"
+_STOP = rf"(?:{'|'.join(sorted(_FUNCTION))})"
+_MORE = r"[ \t]{1,3}" + rf"(?!{_STOP}\b)" + r"[^\W_][\w-]{0,23}(?![\w'])"
+_PHRASE = rf"(?P<secret>(?!{_STOP}\b)(?:[^\W\d_]{{2,24}}|\d{{1,4}})(?![\w'-])(?:{_MORE}){{1,11}})"
+"""Words up to one that is no part of a password: "correct horse battery staple, and …"."""
 _DIGIT_WORD = r"(?:zero|one|two|three|four|five|six|seven|eight|nine)"
 _GAP = r"[\s./_-]{1,3}"
+_NUMBERED = (
+    r"(?:orders?|parcels?|packages?|shipments?|tracking|invoices?|receipts?|tickets?|bookings?|reservations?|case|serial"
+    r"|phone|telephone|tel|mobile|cell|fax|call|bestellung|bestellnummer|paket|rechnung|telefon|isbn|ean|imei|vin)"
+)
+_CARD = (
+    r"(?:(?:credit|debit|bank|prepaid|fuel)?cards?|visa|mastercard|maestro|amex|uatp|troy|rupay|(?:kredit|bank|debit)?karten?"
+    r"|kreditkartennummer|cartes?|tarjetas?|cart(?:a|ão)|kaart|kart[aęąy]|kartı|карт[аыуе]|картк[аиу])"
+)
 _CODE_OF = (
     r"(?:one[- ]time|alarm|door|gate|entry|access|unlock|verification|safe|lock|login|log-in|backup|security|sms"
     r"|confirmation|authenticator|2fa)"
@@ -191,10 +245,16 @@ DEFAULT_SECRETS: tuple[Secret, ...] = (
     Secret(
         "key",
         r"\b(?:(?:AKIA|ASIA)[0-9A-Z]{12,}|(?:sk|pk|rk)[-_](?:[a-z]+[-_])*[\w-]{16,}|gh[pousr]_\w{20,}|github_pat_\w{20,}"
-        r"|glpat-[\w-]{16,}|xox[abeoprs]-[\w-]{10,}|AIza[\w-]{30,}|hf_\w{20,}|npm_\w{30,}|SG\.[\w-]{16,100}\.[\w-]{16,}"
-        r"|ya29\.[\w-]{20,}|eyJ[\w-]{6,2000}\.[\w-]{6,4000}(?:\.[\w-]*)?)",
+        r"|gl(?:pat|dt|rt|cbt|ptt|ft|soat|agent|imt)-[\w-]{16,}|xox[abeoprs]-[\w-]{10,}|xapp-[\w-]{16,}"
+        r"|AIza[\w-]{30,}|GOCSPX-[\w-]{20,}|ya29\.[\w-]{20,}|hf_\w{20,}|npm_\w{30,}|pypi-[\w-]{40,}|SK[0-9a-f]{32}"
+        r"|SG\.[\w-]{16,100}\.[\w-]{16,}|whsec_[\w+/=]{20,}|gsk_\w{30,}|xai-\w{30,}|pplx-\w{30,}|r8_\w{30,}"
+        r"|dop_v1_[0-9a-f]{40,}|dckr_(?:pat|oat)_[\w-]{20,}|hv[sb]\.[\w-]{24,}|shp(?:at|ca|pa|ss)_[0-9a-f]{32,}"
+        r"|sq0(?:atp|csp)-[\w-]{20,}|lin_api_\w{30,}|ntn_\w{30,}|dapi[0-9a-f]{32}|key-[0-9a-f]{32}|gl(?:sa|c)_[\w+/=]{30,}"
+        r"|PMAK-[0-9a-f]{20,}-[0-9a-f]{20,}|NRAK-[0-9A-Z]{20,}|sntrys_[\w+/=-]{30,}|AGE-SECRET-KEY-1\w{40,}"
+        r"|eyJ[\w-]{6,2000}\.[\w-]{6,4000}(?:\.[\w-]*)?|\d{8,10}:[\w-]{35}(?![\w-]))",
         near=("long word",),
     ),
+    Secret("key", r"\bhooks\.slack\.com/(?:services|workflows)/(?P<secret>[\w/]{20,200})", near=("hooks.slack",)),
     Secret("password", r"\b[a-z][a-z0-9+.-]{1,20}://[^\s:/@]{0,200}:(?P<secret>[^\s@/]{1,200})@", near=("://",)),
     Secret("token", r"\b(?:bearer|basic)\s+(?P<secret>[\w.~+/=-]{16,})", near=("long word",)),
     Secret(
@@ -202,11 +262,22 @@ DEFAULT_SECRETS: tuple[Secret, ...] = (
         rf"\b(?:seed|recovery|backup)\s+phrase{_OF}{_IS}(?P<secret>[^\n.]+)",
         near=("phrase",),
     ),
+    Secret(  # of several words: "correct horse battery staple"
+        "password",
+        rf"(?<![a-z]){_PASSWORD}(?![a-z]){_OF}{_IS}{_UNMEASURED}{_PHRASE}",
+        _phrase,
+        ("pass", "pwd", "pw", "kennwort", "contrase", "wachtw", "парол", "hasło", "şifre"),
+    ),
     Secret(
         "password",
-        rf"(?<![a-z]){_PASSWORD}(?![a-z]){_OF}{_IS}{_VALUE}",
+        rf"(?<![a-z]){_PASSWORD}(?![a-z]){_OF}{_IS}{_UNMEASURED}{_VALUE}",
         _no_word,
-        ("pass", "pwd", "pw", "kennwort", "contrase", "wachtw"),
+        ("pass", "pwd", "pw", "kennwort", "contrase", "wachtw", "парол", "hasło", "şifre"),
+    ),
+    Secret(
+        "password",
+        r"(?:парол[ья]\s*[-:=]?|(?:密[码碼]|パスワード|비밀번호)\s?[是はも은는]?\s?:?)\s?(?P<secret>(?=[!-~]{0,60}\d)[!-~]{4,200})",
+        near=("парол", "密", "パスワード", "비밀번호"),
     ),
     Secret(
         "password",
@@ -257,8 +328,30 @@ DEFAULT_SECRETS: tuple[Secret, ...] = (
         "card number",
         rf"(?<!\d)(?<!\d-)(?:[2-6]\d{{3}}(?:[ -]?\d){{9,15}}|[2-6]\d{{3}}(?:{_GAP}\d{{4}}){{3}}(?:{_GAP}\d{{1,3}})?"
         rf"|3\d{{3}}{_GAP}\d{{6}}{_GAP}\d{{4,5}})(?!\d)",
-        _luhn,
+        _card,
         near=("many digits",),
+    ),
+    Secret(  # Other first digits are rare: only as cards are printed, and not behind the name of another number …
+        "card number",
+        rf"\b{_NUMBERED}\b[^\d\n]{{0,24}}\d[\d ./_-]{{0,40}}"
+        rf"|(?<![\d+])(?<!\d[-.])(?P<secret>[01789]\d{{3}}(?:{_GAP}\d{{4}}){{3}}(?:{_GAP}\d{{1,3}})?"
+        rf"|[01789]\d{{3}}{_GAP}(?:\d{{6}}{_GAP}\d{{4,5}}|\d{{5}}{_GAP}\d{{6}}))(?![-.]?\d)",
+        _card,
+        ("many digits",),
+    ),
+    Secret(  # … or behind the word.
+        "card number",
+        rf"(?:(?<![^\W\d_]){_CARD}(?![^\W\d_])|卡|カード|카드)(?:(?!\b{_NUMBERED}\b)[^\d\n]){{0,40}}"
+        r"(?P<secret>\d(?:[ -]?\d){12,18})(?!\d)",
+        _card,
+        ("many digits",),
+    ),
+    Secret(
+        "card number",
+        r"(?<![\d+])(?<!\d[-.])(?P<secret>\d(?:[ -]?\d){12,18})(?!\d)"
+        rf"(?=[^\w\n.,;](?:[^\d\n.,;]{{0,20}}[^\w\n.,;])?{_CARD}(?![^\W\d_]))",
+        _card,
+        ("many digits",),
     ),
     Secret(
         "account number",
