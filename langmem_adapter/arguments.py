@@ -1,7 +1,7 @@
 """What callers pass, checked once at the door: each error names the argument and its value."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -83,6 +83,29 @@ def days(value: float, what: str) -> timedelta:
     if number(value, what) < 0:
         raise InvalidInput(f"{what} must not be negative, got {value!r}")
     return timedelta(days=value)
+
+
+def instance(value: Any, kind: type, what: str, give: str) -> None:
+    """InvalidInput unless the value is None or of this kind."""
+    if value is not None and not isinstance(value, kind):
+        raise InvalidInput(f"{what} must be {give}, got {value!r:.80}")
+
+
+def able(value: Any, method: str, what: str, give: str) -> None:
+    """InvalidInput unless the value is None or an object (no class) with this method."""
+    if value is not None and (isinstance(value, type) or not callable(getattr(value, method, None))):
+        raise InvalidInput(f"{what} must be {give}, got {value!r:.80}")
+
+
+def people(value: Mapping[str, str] | None) -> dict[str, str]:
+    """Message name → user id."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping) or not all(
+        isinstance(text, str) and text.strip() for pair in value.items() for text in pair
+    ):
+        raise InvalidInput(f"people must be a mapping of message names to user ids, got {value!r:.120}")
+    return dict(value)
 
 
 def weights(value: Weights | None) -> Weights | None:

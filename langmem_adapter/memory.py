@@ -106,6 +106,39 @@ class Memory(Teaching, Turns, Wishes, Moving):
     ) -> None:
         if not isinstance(store, str | os.PathLike | BaseStore):
             raise InvalidInput(f"store must be a file name or a LangGraph store, got {store!r:.80}")
+        # All that can be wrong is found before the store is opened.
+        if embeddings is not None and not isinstance(embeddings, str | Embeddings) and not callable(embeddings):
+            raise InvalidInput(
+                f"embeddings must be LangChain Embeddings or a 'provider:model' string, got {embeddings!r:.80}"
+            )
+        arguments.able(extractor, "extract", "extractor", "an object with extract(turn)")
+        arguments.able(judge, "judge", "judge", "a ModelJudge, or an object with its judge(io, cases)")
+        arguments.able(
+            checkpointer, "delete_thread", "checkpointer", "a LangGraph checkpointer (BaseCheckpointSaver), opened"
+        )
+        arguments.instance(policy, TrustPolicy, "policy", "a TrustPolicy()")
+        arguments.instance(guard, Guard, "guard", "a Guard(rules=…, secrets=…)")
+        if on_event is not None and not callable(on_event):
+            raise InvalidInput(f"on_event must be a function of (name, data), got {on_event!r:.80}")
+        if not callable(clock):
+            raise InvalidInput(f"clock must be a function that returns the time, UTC-aware, got {clock!r:.80}")
+        self._weights = arguments.weights(weights) or Weights()
+        self._people = arguments.people(people)
+        self._tools = frozenset(arguments.strings(tool_sources, "tool_sources"))
+        registered = Topics(topics)
+        self._author = None if model is None else sessions.writer(chat_model(model))
+        if keep_turns not in ("text", "excerpts", "nothing"):
+            raise InvalidInput(f"keep_turns must be 'text', 'excerpts' or 'nothing', got {keep_turns!r}")
+        if recall_deadline is not None and not arguments.number(recall_deadline, "recall_deadline") > 0:
+            raise InvalidInput(f"recall_deadline must be seconds above 0, got {recall_deadline!r}")
+        self._every = None if maintain_every is None else arguments.count(maintain_every, "maintain_every")
+        self._retention = arguments.days(retention_days, "retention_days")
+        if inject_as not in ("system", "user"):
+            raise InvalidInput(f"inject_as must be 'system' or 'user', got {inject_as!r}")
+        if when not in ("inline", "background"):
+            raise InvalidInput(f"when must be 'inline' or 'background', got {when!r}")
+        if arguments.number(debounce_seconds, "debounce_seconds") < 0:
+            raise InvalidInput(f"debounce_seconds must be a number of seconds, 0 or more, got {debounce_seconds!r}")
         self._owns_store = not isinstance(store, BaseStore)
         embed = _embeddings(embeddings)
         self.store: BaseStore = store if isinstance(store, BaseStore) else _open(store, embed)
@@ -113,27 +146,18 @@ class Memory(Teaching, Turns, Wishes, Moving):
         self._base = base
         self.io: IO = SyncPort(base, time.sleep)
         self.aio: IO = AsyncPort(base)
-        self._tools = frozenset(arguments.strings(tool_sources, "tool_sources"))
         self._usage: dict[str, Usage] = {}
         self._lock = threading.Lock()
         self._unfinished: dict[Reader, object] = {}  # whose queues may not be empty, each with a mark
         self._on_event = on_event
-        registered = Topics(topics)
-        self._author = None if model is None else sessions.writer(chat_model(model))
         if model is not None:
             extractor = extractor or ModelExtractor(model, topics=registered)
             judge = judge or ModelJudge(model)
         chosen = extractor or RuleExtractor(self._tools)
-        if keep_turns not in ("text", "excerpts", "nothing"):
-            raise InvalidInput(f"keep_turns must be 'text', 'excerpts' or 'nothing', got {keep_turns!r}")
-        if recall_deadline is not None and not arguments.number(recall_deadline, "recall_deadline") > 0:
-            raise InvalidInput(f"recall_deadline must be seconds above 0, got {recall_deadline!r}")
         local = isinstance(getattr(self.store, "embeddings", None) or embed, HashEmbeddings)
         self._deadline = recall_deadline or (LOCAL_DEADLINE if local else REMOTE_DEADLINE)
         self._warm = False
-        self._every = None if maintain_every is None else arguments.count(maintain_every, "maintain_every")
         self._due: set[Reader] = set()
-        self._retention = arguments.days(retention_days, "retention_days")
         self._guard = guard or Guard()
         self._rules = Rules(
             registered,
@@ -156,29 +180,17 @@ class Memory(Teaching, Turns, Wishes, Moving):
             quick=isinstance(chosen, RuleExtractor) and judge is None,
         )
         self._asks_a_model = not self._learner.quick and when == "inline"
-        if inject_as not in ("system", "user"):
-            raise InvalidInput(f"inject_as must be 'system' or 'user', got {inject_as!r}")
         self.inject_as = inject_as
-        if when not in ("inline", "background"):
-            raise InvalidInput(f"when must be 'inline' or 'background', got {when!r}")
-        if (
-            isinstance(debounce_seconds, bool)
-            or not isinstance(debounce_seconds, int | float)
-            or not (0 <= debounce_seconds < float("inf"))
-        ):
-            raise InvalidInput(f"debounce_seconds must be a number of seconds, 0 or more, got {debounce_seconds!r}")
         self._debounce = debounce_seconds
         self._worker: Worker[Reader | Ended | None] | None = None
         if when == "background":
             self._worker = Worker(self._work, name="langmem_adapter")
-        self._people = dict(people or {})
         self._backlog = Backlog(self._take, lambda count: self.report("turns_lost", count=count))
         self._threads = None if checkpointer is None else receipts.checkpoints_of(checkpointer)
         self._checkpoints: Ask[None, Any] | None = None
         keeper: Any = checkpointer
         if hasattr(keeper, "maintain"):  # a SqliteCheckpointer
             self._checkpoints = Ask(lambda _: keeper.maintain(), lambda _: keeper.amaintain())
-        self._weights = weights or Weights()
         if self._owns_store:
             self._go_on()
         if self._worker is not None:  # last: its thread uses all of the above
@@ -225,7 +237,10 @@ def _forward(clock: Callable[[], datetime]) -> Callable[[], datetime]:
     def now() -> datetime:
         nonlocal latest, ahead
         with lock:
-            at = clock() + ahead
+            read = clock()
+            if not isinstance(read, datetime) or read.tzinfo is None:
+                raise InvalidInput(f"clock must return a time with its zone, got {read!r:.80}; e.g. datetime.now(UTC)")
+            at = read + ahead
             if at < latest:
                 ahead += latest - at
             latest = max(latest, at)

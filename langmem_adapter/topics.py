@@ -74,7 +74,12 @@ class Topics:
     """The topics one Memory knows, by name. `Topics([*DEFAULT_TOPICS, Topic(name="hobby")])`."""
 
     def __init__(self, topics: Iterable[Topic] = DEFAULT_TOPICS) -> None:
-        self._by_name: Mapping[str, Topic] = {t.name: t for t in topics}
+        known = tuple(topics) if isinstance(topics, Iterable) else ()
+        if not known or not all(isinstance(t, Topic) for t in known):
+            raise InvalidInput(
+                f"topics must be Topics, e.g. [*DEFAULT_TOPICS, Topic(name='hobby')], got {topics!r:.80}"
+            )
+        self._by_name: Mapping[str, Topic] = {t.name: t for t in known}
         if "general" not in self._by_name:
             raise InvalidInput("topics must include 'general': it takes what fits nowhere else")
         self._refused = tuple(t.name for t in self if not t.consent)
