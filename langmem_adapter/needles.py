@@ -8,16 +8,20 @@ told is always tried, so that no answer changes.
 import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from re import _casefix  # type: ignore[attr-defined]
-from re import _constants as ops  # type: ignore[attr-defined]
-from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
+
+try:  # no public module parses expressions; where Python keeps this one elsewhere, every rule is always tried
+    from re import _casefix  # type: ignore[attr-defined]
+    from re import _constants as ops  # type: ignore[attr-defined]
+    from re import _parser as parser  # type: ignore[attr-defined]
+except ImportError:
+    _casefix = ops = parser = None
 
 Needs = tuple[frozenset[str], ...]
 """Sets of strings; the text has at least one string of each."""
 
-_REPEATS = (ops.MAX_REPEAT, ops.MIN_REPEAT, ops.POSSESSIVE_REPEAT)
-_WIDTHLESS = (ops.AT, ops.ASSERT, ops.ASSERT_NOT)
+_REPEATS = (ops.MAX_REPEAT, ops.MIN_REPEAT, ops.POSSESSIVE_REPEAT) if ops else ()
+_WIDTHLESS = (ops.AT, ops.ASSERT, ops.ASSERT_NOT) if ops else ()
 # What matches a letter if case is ignored, beside what `lower` makes that letter.
 _ALSO = str.maketrans("İıſK\u1c80\u1c81\u1c82\u1c83\u1c84\u1c85\u1c86\u1c87", "iiskвдосттъѣ")
 _KNOWN = frozenset("iskвдостъѣ")
@@ -31,6 +35,8 @@ def folded(text: str) -> str:
 @lru_cache(maxsize=1_000)
 def needs(pattern: str, flags: int = 0) -> tuple[Needs, ...]:
     """The ways in which the pattern may match a text: by what the folded text has then, at least."""
+    if parser is None:
+        return ((),)
     return tuple(tuple(sorted(way, key=_chance)) for way in _ways(parser.parse(pattern, flags)))
 
 

@@ -1,6 +1,7 @@
 """What a text lacks is told before a rule is tried on it, and no answer changes by that."""
 
 import ast
+import importlib.util
 import re
 import string
 import sys
@@ -11,7 +12,7 @@ from hostile import cases
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from langmem_adapter import DEFAULT_RULES, Guard, Rule
+from langmem_adapter import DEFAULT_RULES, Guard, Rule, needles
 from langmem_adapter.needles import Sieve, folded, needs
 
 HERE = Path(__file__).parent
@@ -168,3 +169,14 @@ def test_a_letter_in_a_needle_matches_nothing_that_is_folded_to_another():
         wrong += [(letter, c) for c in alike if pattern.fullmatch(c) and folded(c) != folded(letter)]
     assert wrong == []
     assert needs("д") == ((frozenset("д"),),)
+
+
+def test_where_expressions_cannot_be_parsed_every_rule_is_tried(monkeypatch):
+    """`re` promises no parser: another Python may have it elsewhere."""
+    monkeypatch.delattr(re, "_parser")
+    monkeypatch.setitem(sys.modules, "re._parser", None)
+    spec = importlib.util.spec_from_file_location("copy_of_needles", needles.__file__)
+    copy = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(copy)
+    sieve = copy.Sieve([re.compile("heron"), re.compile("crane")])
+    assert sieve.among(["a crow"])("a crow") == [0, 1]
