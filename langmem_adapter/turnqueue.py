@@ -10,10 +10,10 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from langgraph.store.base import GetOp
+from langgraph.store.base import GetOp, PutOp
 
 from langmem_adapter.consent import settings_in, settings_op
-from langmem_adapter.consolidation.step import reader_of, spaces, turn_put
+from langmem_adapter.consolidation.step import reader_of, spaces, turn_put, unsummarised
 from langmem_adapter.errors import ModelFailed
 from langmem_adapter.extraction.turns import news, said_again
 from langmem_adapter.extraction.unsaid import unsaid
@@ -153,10 +153,11 @@ async def _hear(io: IO, turn: Turn, known: bool, claimed: datetime | None) -> Tu
             return turn
         return await _taken(io, _claimed(stored, claimed), versions)
     fresh = fresh.change(seq=fresh.seq or versions[ns] + 1)
+    outdated = unsummarised(fresh, stored)
     if claimed is None:
-        await io.commit([turn_put(ns, fresh)], expect=versions)
+        await io.commit([turn_put(ns, fresh), *outdated], expect=versions)
         return fresh
-    return await _taken(io, _claimed(fresh, claimed), versions)
+    return await _taken(io, _claimed(fresh, claimed), versions, outdated)
 
 
 async def _claim(io: IO, turn: Turn, now: datetime, at_once: bool) -> Turn | None:
@@ -170,9 +171,9 @@ async def _claim(io: IO, turn: Turn, now: datetime, at_once: bool) -> Turn | Non
     return await _taken(io, _claimed(stored, now), versions)
 
 
-async def _taken(io: IO, claimed: Turn, versions: Mapping[Namespace, int]) -> Turn:
+async def _taken(io: IO, claimed: Turn, versions: Mapping[Namespace, int], also: Sequence[PutOp] = ()) -> Turn:
     try:
-        await io.commit([turn_put(spaces(claimed)[1], claimed)], expect=versions)
+        await io.commit([turn_put(spaces(claimed)[1], claimed), *also], expect=versions)
     except asyncio.CancelledError:  # it may have been done all the same, and nobody would know of it
         await free(io, claimed)
         raise

@@ -12,6 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from support import Clock, Model, config
 
 from langmem_adapter.errors import ModelFailed
+from langmem_adapter.extraction.model import ModelExtractor
 from langmem_adapter.langgraph import ids_of, summary_step
 from langmem_adapter.middleware import MemoryMiddleware
 from langmem_adapter.ports import run
@@ -62,6 +63,32 @@ def test_erasure_reaches_it(memory):
         memory.end_session(THREAD, user_id="u", session_id="t")
         erase()
         assert memory.get_summary(user_id="u", session_id="t") is None
+
+
+@pytest.mark.parametrize("way", ["at once", "with a model", "in the background", "only heard"])
+def test_the_edit_of_a_message_reaches_it(make, way):
+    """It goes with the learning of the new words, and the next one tells those; what is delivered again leaves it."""
+    model = None if way == "at once" else ScriptedChatModel(replies=[{"facts": []}])
+    extractor = None if model is None else ModelExtractor(model)
+    memory = make(extractor=extractor, when="background" if way == "in the background" else "inline")
+
+    def say(text: str) -> list[BaseMessage]:
+        thread = [HumanMessage(text, id="h1"), AIMessage("Noted.", id="a1")]
+        if way == "only heard":
+            memory.recall(thread[:1], user_id="u", session_id="t")
+        else:
+            memory.add(thread, user_id="u", session_id="t")
+        memory.drain(10)
+        return thread
+
+    thread = say("I live in Lisbon.")
+    memory.end_session(thread, user_id="u", session_id="t")
+    say("I live in Lisbon.")
+    assert "Lisbon" in memory.get_summary(user_id="u", session_id="t").content
+    thread = say("I live in Porto.")
+    assert memory.get_summary(user_id="u", session_id="t") is None
+    told = memory.end_session(thread, user_id="u", session_id="t").content
+    assert ("Lisbon" in told, "Porto" in told) == (False, True)
 
 
 def test_after_a_silence_it_stands_in_for_the_transcript(make):

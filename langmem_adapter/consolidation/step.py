@@ -28,6 +28,9 @@ from langmem_adapter.trust import TrustPolicy
 
 KeepTurns = Literal["text", "excerpts", "nothing"]
 
+SUMMARY = "summary"
+"""The key of a session's summary."""
+
 SEQS_A_TURN = 1_000
 """Room for the records of one commit in the sequence numbers."""
 
@@ -100,7 +103,8 @@ async def _once(io: IO, turn: Turn, rules: Rules, asked: _Asked) -> list[Operati
         return []
     allowed = tuple(c for c in turn.candidates if rules.topics.consents(c.topic) and not settings.forbids(c))
     turn = turn.change(candidates=allowed)
-    if turn.outlived_by(None if stored is None else Turn.model_validate(stored.value)):
+    before = None if stored is None else Turn.model_validate(stored.value)
+    if turn.outlived_by(before):
         return []
     taught = [MemoryRecord.model_validate(item.value) for item in results[: len(turn.taught)] if item]
     known = neighbours.records(results[len(turn.taught) :]) | {r.memory_id: r for r in taught}
@@ -131,7 +135,7 @@ async def _once(io: IO, turn: Turn, rules: Rules, asked: _Asked) -> list[Operati
     puts = [record_put(facts, r) for r in written.values()]
     place = versions[turns] + 1
     done = _done(turn, operations, judged, rules).change(seq=turn.seq or place, applied=place, applied_at=now)
-    await io.commit([*puts, turn_put(turns, done)], expect=versions)
+    await io.commit([*puts, turn_put(turns, done), *unsummarised(turn, before)], expect=versions)
     rules.on_written(asking, versions[facts], len(written))
     return [o for o in operations if o.memory_id is not None]
 
@@ -281,6 +285,20 @@ def spaces(turn: Turn) -> tuple[Namespace, Namespace]:
     )
     scope: Scope = "app" if turn.scope == "app" else "user"
     return facts, namespace("turns", app_name=turn.app_name, user_id=turn.user_id, scope=scope)
+
+
+def summary_space(reader: Reader) -> Namespace:
+    """Where the summary of the reader's session lies."""
+    return namespace(
+        "summaries", app_name=reader.app_name, user_id=reader.user_id, scope="session", session_id=reader.session_id
+    )
+
+
+def unsummarised(turn: Turn, before: Turn | None) -> list[PutOp]:
+    """The deletion of the session's summary if a message was edited since: it may tell its old words."""
+    if before is None or before.digest in ("", turn.digest) or turn.session_id is None:
+        return []
+    return [PutOp(summary_space(Reader(turn.user_id or "", turn.app_name, turn.session_id)), SUMMARY, None)]
 
 
 def record_put(facts: Namespace, record: MemoryRecord) -> PutOp:
