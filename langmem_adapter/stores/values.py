@@ -29,6 +29,9 @@ except ImportError:  # pragma: no cover
 # Before a text that orjson could not have written (it has no integers beyond 64 bits) and would misread.
 _PLAIN_JSON = " "
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LONGEST_NAMESPACE = 1_000
+"""Bytes of its labels with the dots between them. PostgreSQL cannot index much longer values, nor keep a NUL: what one
+store takes another must be able to take over."""
 _MAX_TTL = 1e9  # minutes: 1,900 years
 
 
@@ -65,11 +68,24 @@ def check(op: Any) -> None:
 
 
 def _check_put(op: PutOp) -> None:
+    if op.value is not None:  # what an older version took can be deleted
+        check_length(op.namespace)
+        if isinstance(op.key, str) and "\0" in op.key:
+            raise InvalidInput(f"key has a NUL character, which no store of ours keeps: {op.key!r:.80}")
     ttl, paths = op.ttl, op.index
     if ttl is not None and (not _is_number(ttl) or not (0 <= ttl <= _MAX_TTL)):
         raise InvalidInput(f"ttl is in minutes, from 0 to {_MAX_TTL:.0e}, or None for never; got {ttl!r}")
     if paths is not None and paths is not False and not _are_paths(paths):
         raise InvalidInput(f"index is a list of paths, False, or None for the store's own; got {paths!r:.80}")
+
+
+def check_length(namespace: Sequence[str]) -> None:
+    """InvalidInput for a namespace that is too long to be written to."""
+    size = len(path(namespace).encode())
+    if size > LONGEST_NAMESPACE:
+        raise InvalidInput(
+            f"the namespace is {size} bytes long, at most {LONGEST_NAMESPACE} can be stored: {namespace!r:.80}"
+        )
 
 
 def _is_number(value: object) -> bool:
