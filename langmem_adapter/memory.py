@@ -41,6 +41,7 @@ from langmem_adapter.scoring import Weights
 from langmem_adapter.stores.base import Guarantees, MemoryStore
 from langmem_adapter.stores.foreign import ForeignStore
 from langmem_adapter.stores.sqlite import SqliteMemoryStore
+from langmem_adapter.stores.workers import close_apart
 from langmem_adapter.topics import DEFAULT_TOPICS, Topic, Topics
 from langmem_adapter.trust import TrustPolicy
 from langmem_adapter.worker import Worker
@@ -209,9 +210,10 @@ class Memory(Teaching, Turns, Wishes, Moving):
         return self._base.guarantees
 
     def close(self) -> None:
-        """Stop the background thread and close the store, if this Memory opened it; harmless twice.
+        """Finish the jobs at hand, stop the background threads and close the store, if this Memory opened it.
 
-        What is queued stays queued, and is learnt by the next Memory on this store.
+        What is queued stays queued, and is learnt by the next Memory on this store. Harmless twice; afterwards a store
+        that was closed raises StoreClosed. On an event loop `await aclose()` instead.
         """
         self._backlog.close(CLOSING)
         if self._worker is not None:
@@ -221,8 +223,20 @@ class Memory(Teaching, Turns, Wishes, Moving):
         if self._owns_store:
             self.store.close()  # type: ignore[attr-defined]
 
+    async def aclose(self) -> None:
+        """`close` without blocking the event loop. What is awaited of the store meanwhile is finished first."""
+        await close_apart(self.close)
+
     def __enter__(self) -> Self:
         return self
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        await self.aclose()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.close()

@@ -15,9 +15,10 @@ import pytest
 from langchain_core.messages import BaseMessage, HumanMessage
 from queue_processes import liked
 from support import Clock
+from test_event_loop import heartbeat
 
 from langmem_adapter import Memory, turnqueue
-from langmem_adapter.errors import ModelFailed
+from langmem_adapter.errors import ModelFailed, StoreClosed
 from langmem_adapter.extraction.model import ModelExtractor
 from langmem_adapter.testing import ScriptedChatModel
 from langmem_adapter.worker import Worker
@@ -451,3 +452,31 @@ def test_an_error_is_kept_without_anybodys_words(make):
             memory.add(HumanMessage("I like tea, my secret", id="h"), user_id="u")
     [turn] = memory.pending(user_id="u")
     assert (turn.status, turn.attempts, turn.error) == ("failed", 40, "ModelFailed: ValueError")
+
+
+@pytest.mark.parametrize("way", ["close", "aclose", "async with"])
+async def test_closing_finishes_the_jobs_at_hand(tmp_path, way):
+    """Sync and async alike: what the worker is learning is learnt, what waits stays queued, and the loop is free."""
+    slow = Slow(fails=False)
+    path = tmp_path / "m.db"
+    memory = Memory(path, extractor=ModelExtractor(ScriptedChatModel(replies=[slow])), when="background")
+    await memory.aadd([HumanMessage("I live in Rome", id="h1"), HumanMessage("I live in Bonn", id="h2")], user_id="u")
+    assert await asyncio.to_thread(slow.started.wait, 10)
+    asyncio.get_running_loop().call_later(0.3, slow.go.set)  # while it is being closed
+    async with heartbeat() as beats:
+        if way == "close":
+            await asyncio.to_thread(memory.close)
+        elif way == "aclose":
+            await asyncio.gather(memory.aclose(), memory.aclose())
+        else:
+            async with memory:
+                pass
+        await memory.aclose()
+    assert max(b.wall for b in beats) < 0.25
+    with pytest.raises(StoreClosed):
+        await memory.aget_all(user_id="u")
+    with pytest.raises(StoreClosed):
+        memory.add("I live in Oslo", user_id="u")
+    with Memory(path) as again:
+        assert [r.content for r in again.get_all(user_id="u")] == ["The user lives in Rome."]
+        assert [t.messages[0].text for t in again.pending(user_id="u")] == ["I live in Bonn"]

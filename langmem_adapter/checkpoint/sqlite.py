@@ -6,7 +6,6 @@
 A thread grows by what is new: a message that stands in a hundred checkpoints is stored once.
 """
 
-import contextlib
 import copy
 import functools
 import time
@@ -36,10 +35,10 @@ from langmem_adapter.checkpoint.lives import Lives
 from langmem_adapter.checkpoint.retention import Maintained, Policy
 from langmem_adapter.checkpoint.serializer import StrictSerializer
 from langmem_adapter.checkpoint.writing import Writer
-from langmem_adapter.errors import InvalidInput, StoreClosed, StoreError
+from langmem_adapter.errors import InvalidInput, StoreError
 from langmem_adapter.stores.connections import Connections
 from langmem_adapter.stores.erasure import Erasure
-from langmem_adapter.stores.workers import Ticket, Workers, settled
+from langmem_adapter.stores.workers import CLOSE_SECONDS, Ticket, Workers, close_apart, settled
 
 __all__ = ["SqliteCheckpointer", "state_types"]
 
@@ -345,13 +344,18 @@ class SqliteCheckpointer(BaseCheckpointSaver[str]):
         return await settled(self._writers.submit(functools.partial(job, *args, ticket=ticket)), ticket)
 
     def close(self) -> None:
-        """Finish what is running and close the file. May be called again."""
+        """Finish what was asked for, unless it takes longer than ten seconds, and close the file.
+
+        May be called again; any other call then raises StoreClosed.
+        """
+        end = time.monotonic() + CLOSE_SECONDS
+        for each in (self._readers, self._writers):
+            each.stop(end - time.monotonic())
         _shut(self._connections, self._readers, self._writers)
 
     async def aclose(self) -> None:
-        """`close`, once the writes submitted so far are done."""
-        with contextlib.suppress(StoreClosed):  # closed before
-            await self._writers.run(self.close)
+        """`close` without blocking the event loop."""
+        await close_apart(self.close)
 
     def __enter__(self) -> Self:
         return self

@@ -2,18 +2,16 @@
 
 import time
 import weakref
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
-from langgraph.store.base import IndexConfig, Op, PutOp, Result, TTLConfig
+from langgraph.store.base import IndexConfig, PutOp, TTLConfig
 
-from langmem_adapter.errors import InvalidInput, StoreClosed
+from langmem_adapter.errors import InvalidInput
 from langmem_adapter.namespaces import Namespace
 from langmem_adapter.stores import chroma_keeping, writing
-from langmem_adapter.stores.base import Erased, Guarantees, Kept, MemoryStore, Mode
+from langmem_adapter.stores.base import Erased, Guarantees, Kept, Mode
 from langmem_adapter.stores.chroma_book import Book
 from langmem_adapter.stores.chroma_client import Chroma
 from langmem_adapter.stores.chroma_engine import Engine
@@ -22,10 +20,9 @@ from langmem_adapter.stores.chroma_keeping import ChromaCheckup
 from langmem_adapter.stores.chroma_places import OWN_COLLECTIONS
 from langmem_adapter.stores.embedder import EMBEDDERS, Embedder
 from langmem_adapter.stores.erasure import Erasure
-from langmem_adapter.stores.plan import Plan, check_ttl, commit_plan, plan, read_index, read_plan
-from langmem_adapter.stores.sweeper import Sweeper, Sweeping
+from langmem_adapter.stores.plan import Plan, check_ttl, commit_plan, plan, read_index
+from langmem_adapter.stores.twins import Calls, Twins, awaited
 from langmem_adapter.stores.values import erasable
-from langmem_adapter.stores.vectors import Matrix
 from langmem_adapter.stores.workers import Ticket, Workers, settled
 from langmem_adapter.stores.writing import Prepared
 
@@ -36,10 +33,8 @@ READERS = 4
 WAIT_SECONDS = 10.0
 """How long an erasure tries to vacuum the database."""
 
-CLOSE_SECONDS = 30.0
 
-
-class ChromaMemoryStore(MemoryStore):
+class ChromaMemoryStore(Twins):
     """A LangGraph store on Chroma: give it a client (Ephemeral, Persistent, Http, Cloud) or the path of a folder.
 
     `index` is LangGraph's (`dims`, `embed`, `fields`); without one, search is by words. `ttl` is LangGraph's too,
@@ -54,8 +49,6 @@ class ChromaMemoryStore(MemoryStore):
     `chroma run` and pass a `chromadb.HttpClient`. Even then only one process should write to an owner at a time:
     Chroma has no conditional write, so a foreign writer is noticed afterwards (Conflict, `doctor().clashes`).
     """
-
-    supports_ttl = True
 
     def __init__(
         self,
@@ -77,9 +70,9 @@ class ChromaMemoryStore(MemoryStore):
         self.mode = mode
         check_ttl(ttl)
         self._embedder, self._fields = read_index(index)
-        self._sweeper: Sweeper | None = None
         self._opened = False
         self._chroma = Chroma(client_or_path)
+        self._calls = Calls(self.name)
         self._book = Book(self._chroma, prefix, own_collections)
         self._readers = Workers(READERS, f"memory-read {self.name}")
         self._embedders = Workers(EMBEDDERS, f"memory-embed {self.name}")
@@ -130,42 +123,6 @@ class ChromaMemoryStore(MemoryStore):
             erasure="verified" if self._chroma.kind == "files" else "deleted",
         )
 
-    @property
-    def embeddings(self) -> Any:
-        """The LangChain `Embeddings` in use; None without an index."""
-        return None if self._embedder is None else self._embedder.embeddings
-
-    # LangGraph's interface
-
-    def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Results in the order of the ops. Reads see the state before the puts; of two puts to one key the last
-        counts; the puts of one owner all happen or, if anything raises, none."""
-        return self._run(plan(ops))[0]
-
-    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """`batch` without blocking the event loop. If cancelled, all of its puts happened or none."""
-        return (await self._arun(plan(ops)))[0]
-
-    # the memory store's interface
-
-    def read(self, ops: Sequence[Any], *, versions: Sequence[Namespace] = ()) -> tuple[list[Any], dict[Namespace, int]]:
-        """See `MemoryStore.read`."""
-        return self._run(read_plan(ops, versions))
-
-    def commit(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int]) -> None:
-        """See `MemoryStore.commit`. `expect` may name namespaces that no put touches."""
-        self._run(commit_plan(puts, expect))
-
-    async def aread(
-        self, ops: Sequence[Any], *, versions: Sequence[Namespace] = ()
-    ) -> tuple[list[Any], dict[Namespace, int]]:
-        """See `MemoryStore.aread`."""
-        return await self._arun(read_plan(ops, versions))
-
-    async def acommit(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int]) -> None:
-        """See `MemoryStore.acommit`."""
-        await self._arun(commit_plan(puts, expect))
-
     def kept(self, namespace: Namespace) -> tuple[int, dict[str, Kept]]:
         """See `MemoryStore.kept`."""
         return chroma_keeping.kept(self._book, namespace)
@@ -215,32 +172,13 @@ class ChromaMemoryStore(MemoryStore):
             writing.give_vectors(prepared, await embedder.adocuments(texts))
         return prepared
 
-    def _query_vectors(self, plan: Plan) -> dict[str, Matrix]:
-        return {} if self._embedder is None else self._embedder.queries(plan.queries(self.mode))
-
     # time to live
 
     def sweep_ttl(self) -> int:
         """Delete the expired items; how many there were."""
         return self._engine.sweep()
 
-    async def asweep_ttl(self) -> int:
-        """`sweep_ttl` without blocking the event loop."""
-        return await self._writers.run(self.sweep_ttl)
-
-    def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> Sweeping:
-        """Sweep in the background until the returned future is cancelled, `stop_ttl_sweeper` or `close`.
-
-        The interval defaults to `ttl["sweep_interval_minutes"]`, else 5 minutes. A running sweeper is kept.
-        May be awaited, as in LangGraph's async stores: that gives the same future.
-        """
-        if self._sweeper is None or not self._sweeper.running:
-            self._sweeper = Sweeper(self, self.ttl_config, sweep_interval_minutes)
-        return self._sweeper.future
-
-    def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:
-        """Stop sweeping; True unless a sweep is still going on after `timeout` seconds (None: wait for its end)."""
-        return self._sweeper is None or self._sweeper.stop(timeout)
+    asweep_ttl = awaited(sweep_ttl, "_writers")
 
     # erasure
 
@@ -256,11 +194,7 @@ class ChromaMemoryStore(MemoryStore):
         prefix, keys = erasable(namespace_prefix, keys, "close the store and delete the folder")
         return self._eraser.erase(prefix, keys, wait)
 
-    async def aerase(
-        self, namespace_prefix: Sequence[str], keys: Sequence[str] | None = None, *, wait: float = WAIT_SECONDS
-    ) -> Erasure:
-        """`erase` without blocking the event loop."""
-        return await self._keepers.run(lambda: self.erase(namespace_prefix, keys, wait=wait))
+    aerase = awaited(erase)
 
     def erase_with(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int]) -> Erased:
         """See `MemoryStore.erase_with`; as `erase`, for the collections of the owners that the puts belong to."""
@@ -269,11 +203,12 @@ class ChromaMemoryStore(MemoryStore):
 
     async def aerase_with(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int]) -> Erased:
         """See `MemoryStore.aerase_with`."""
-        p, embedder = commit_plan(puts, expect), self._embedder
-        if embedder is None or not embedder.native:
-            return await self._keepers.run(lambda: self._erase_with(p, self._prepare(p)))
-        prepared = await self._aprepare(p, embedder)
-        return await self._keepers.run(lambda: self._erase_with(p, prepared))
+        with self._calls.one():
+            p, embedder = commit_plan(puts, expect), self._embedder
+            if embedder is None or not embedder.native:
+                return await self._keepers.run(lambda: self._erase_with(p, self._prepare(p)))
+            prepared = await self._aprepare(p, embedder)
+            return await self._keepers.run(lambda: self._erase_with(p, prepared))
 
     def _erase_with(self, p: Plan, prepared: Sequence[Prepared]) -> Erased:
         done = self._eraser.erase_with(p, prepared, WAIT_SECONDS) if p.puts else self.finish_erasure()
@@ -287,9 +222,7 @@ class ChromaMemoryStore(MemoryStore):
         """
         return self._eraser.finish(wait)
 
-    async def afinish_erasure(self, *, wait: float = WAIT_SECONDS) -> Erasure:
-        """`finish_erasure` without blocking the event loop."""
-        return await self._keepers.run(lambda: self.finish_erasure(wait=wait))
+    afinish_erasure = awaited(finish_erasure)
 
     # keeping it
 
@@ -311,77 +244,35 @@ class ChromaMemoryStore(MemoryStore):
 
     async def areindex(self, *, progress: Callable[[int, int], None] | None = None) -> int:
         """`reindex` without blocking the event loop."""
-        embedder, engine, run = self._embedder, self._engine, self._keepers.run
-        if embedder is None or not embedder.native:
-            return await run(lambda: self.reindex(progress=progress))
-        work, done = await run(lambda: chroma_keeping.stale_work(engine)), 0
-        for w in work:
-            batch = await run(partial(chroma_keeping.read_batch, engine, w))
-            vectors = await embedder.adocuments(batch.texts)
-            await run(partial(chroma_keeping.restore, engine, batch, vectors))
-            done += len(w.ids)
-            if progress is not None:
-                progress(done, sum(len(w.ids) for w in work))
-        return done
+        with self._calls.one():
+            embedder, engine, run = self._embedder, self._engine, self._keepers.run
+            if embedder is None or not embedder.native:
+                return await run(lambda: self.reindex(progress=progress))
+            work, done = await run(lambda: chroma_keeping.stale_work(engine)), 0
+            for w in work:
+                batch = await run(partial(chroma_keeping.read_batch, engine, w))
+                vectors = await embedder.adocuments(batch.texts)
+                await run(partial(chroma_keeping.restore, engine, batch, vectors))
+                done += len(w.ids)
+                if progress is not None:
+                    progress(done, sum(len(w.ids) for w in work))
+            return done
 
     def doctor(self) -> ChromaCheckup:
         """Examine every collection: sizes, embedder, foreign writers, and what should be done."""
         with self._book.shared.lock:
             return chroma_keeping.examine(self._engine)
 
-    async def adoctor(self) -> ChromaCheckup:
-        """`doctor` without blocking the event loop."""
-        return await self._keepers.run(self.doctor)
+    adoctor = awaited(doctor)
 
     # opening and closing
 
-    def setup(self) -> "_Done":
-        """Nothing to do: the constructor did it. May be awaited."""
-        return _Done()
-
-    def close(self) -> None:
-        """Finish what runs, then close the client if it was opened here, and let other processes in.
-
-        May be called again; any other call then raises StoreClosed.
-        """
-        self.stop_ttl_sweeper(0)
-        with suppress(StoreClosed, TimeoutError):
-            self._writers.submit(lambda: None).result(CLOSE_SECONDS)  # after what was submitted before
-        for workers in self._workers:
-            workers.stop()
+    def _close(self) -> None:
         try:
             if self._opened and not self._chroma.closed:
                 self._eraser.close()
         finally:
             self._book.close()
-
-    async def aclose(self) -> None:
-        """`close` without blocking the event loop."""
-        closing = Workers(1, "memory-close")
-        await closing.run(self.close)
-        closing.stop()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, e: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, e: BaseException | None, at: TracebackType | None
-    ) -> None:
-        await self.aclose()
-
-
-class _Done:
-    """`None` that may be awaited: LangGraph's async stores have `await store.setup()`."""
-
-    def __await__(self) -> Generator[Any, None, None]:
-        return None
-        yield
 
 
 def _shut(book: Book, *workers: Workers) -> None:

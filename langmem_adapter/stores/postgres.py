@@ -6,8 +6,7 @@ import logging
 import threading
 import time
 import weakref
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from types import TracebackType
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self, TypeVar, cast
 
 try:
@@ -17,7 +16,7 @@ except ImportError as e:
         "PostgresMemoryStore needs the PostgreSQL driver: pip install 'langgraph-memory-adapter[postgres]'"
     ) from e
 
-from langgraph.store.base import GetOp, IndexConfig, Op, PutOp, Result, TTLConfig
+from langgraph.store.base import GetOp, IndexConfig, PutOp, TTLConfig
 
 from langmem_adapter.errors import Conflict, EmbedderMismatch, InvalidInput, StoreReadOnly
 from langmem_adapter.namespaces import Namespace
@@ -25,7 +24,7 @@ from langmem_adapter.stores import embedder as embedders
 from langmem_adapter.stores import postgres_keeping as keeping
 from langmem_adapter.stores import postgres_schema as schemas
 from langmem_adapter.stores import postgres_writing as writing
-from langmem_adapter.stores.base import Erased, Guarantees, Kept, MemoryStore, Mode
+from langmem_adapter.stores.base import Erased, Guarantees, Kept, Mode
 from langmem_adapter.stores.embedder import EMBEDDERS, Embedder
 from langmem_adapter.stores.erasure import Erasure
 from langmem_adapter.stores.plan import Plan, check_ttl, read_index
@@ -38,7 +37,7 @@ from langmem_adapter.stores.postgres_schema import Connection, Schema, run
 from langmem_adapter.stores.postgres_turns import Turns, Who, who
 from langmem_adapter.stores.postgres_words import AUTO
 from langmem_adapter.stores.postgres_writing import Prepared
-from langmem_adapter.stores.sweeper import Sweeper, Sweeping
+from langmem_adapter.stores.twins import Calls, Twins, awaited
 from langmem_adapter.stores.values import erasable, micros, path
 from langmem_adapter.stores.vectors import Matrix
 from langmem_adapter.stores.workers import Ticket, Workers, settled
@@ -59,7 +58,7 @@ _COMMITS = 1_000
 """After so many commits of this process the ids of old ones are deleted."""
 
 
-class PostgresMemoryStore(MemoryStore):
+class PostgresMemoryStore(Twins):
     """A LangGraph store in PostgreSQL that any number of threads, event loops, processes and servers may share.
 
     `source` is a connection string or a `psycopg_pool.ConnectionPool`, which stays yours to close. Tables are made
@@ -74,7 +73,9 @@ class PostgresMemoryStore(MemoryStore):
     connections, opened when needed.
     """
 
-    supports_ttl = True
+    _plan = staticmethod(plan)
+    _read_plan = staticmethod(read_plan)
+    _commit_plan = staticmethod(commit_plan)
     guarantees = Guarantees(atomic=True, many_writers="processes", durable=True, hybrid=True, erasure="deleted")
 
     def __init__(
@@ -110,6 +111,7 @@ class PostgresMemoryStore(MemoryStore):
         self._schema: Schema | None = None
         self._embedder_id: int | None = None
         self._connections = Connections(source, pool_size)
+        self._calls = Calls(self.name)
         self._turns = Turns(self._connections)
         self._readers = Workers(READERS, "memory-pg-read")
         self._embedders = Workers(EMBEDDERS, "memory-pg-embed")
@@ -117,7 +119,6 @@ class PostgresMemoryStore(MemoryStore):
         self._waiters = Workers(WRITERS, "memory-pg-turn")
         self._keepers = Workers(1, "memory-pg-keep")
         self._erasers = Workers(2, "memory-pg-erase")
-        self._sweeper: Sweeper | None = None
         self._commits = itertools.count(1)
         self._finalizer = weakref.finalize(self, _shut, self._connections, self._turns, *self._workers)
 
@@ -148,11 +149,6 @@ class PostgresMemoryStore(MemoryStore):
     def known_id(self) -> str | None:
         """`store_id`; None before the first call that reached the server."""
         return None if self._schema is None else self._schema.store_id
-
-    @property
-    def embeddings(self) -> Any:
-        """The LangChain `Embeddings` in use; None without an index."""
-        return None if self._embedder is None else self._embedder.embeddings
 
     def _opened(self) -> Schema:
         """What the tables are; at the first call they are made. A server that is away is asked again next time."""
@@ -187,37 +183,6 @@ class PostgresMemoryStore(MemoryStore):
     @property
     def _where(self) -> str:
         return f"{self.name}, schema {self._name}"
-
-    # LangGraph's interface
-
-    def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Results in the order of the ops. Reads see the state before the puts; of two puts to one key the last
-        counts; all puts happen or, if anything raises, none."""
-        return self._run(plan(ops))[0]
-
-    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """`batch` without blocking the event loop. If cancelled, all of its puts happened or none."""
-        return (await self._arun(plan(ops)))[0]
-
-    # the memory store's interface
-
-    def read(self, ops: Sequence[Any], *, versions: Sequence[Namespace] = ()) -> tuple[list[Any], dict[Namespace, int]]:
-        """See `MemoryStore.read`."""
-        return self._run(read_plan(ops, versions))
-
-    def commit(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int]) -> None:
-        """See `MemoryStore.commit`. `expect` may name namespaces that no put touches."""
-        self._run(commit_plan(puts, expect))
-
-    async def aread(
-        self, ops: Sequence[Any], *, versions: Sequence[Namespace] = ()
-    ) -> tuple[list[Any], dict[Namespace, int]]:
-        """See `MemoryStore.aread`."""
-        return await self._arun(read_plan(ops, versions))
-
-    async def acommit(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int]) -> None:
-        """See `MemoryStore.acommit`."""
-        await self._arun(commit_plan(puts, expect))
 
     def kept(self, namespace: Namespace) -> tuple[int, dict[str, Kept]]:
         """See `MemoryStore.kept`."""
@@ -277,9 +242,6 @@ class PostgresMemoryStore(MemoryStore):
         if not puts:
             return []
         return writing.prepare(puts, self._fields, self.language, self._opened().configurations)
-
-    def _query_vectors(self, p: Plan) -> dict[str, Matrix]:
-        return {} if self._embedder is None else self._embedder.queries(p.queries(self.mode))
 
     def _transact(
         self,
@@ -452,23 +414,7 @@ class PostgresMemoryStore(MemoryStore):
         writing.write(conn, s, gone, locked, None, now)
         return len(rows)
 
-    async def asweep_ttl(self) -> int:
-        """`sweep_ttl` without blocking the event loop."""
-        return await self._keepers.run(self.sweep_ttl)
-
-    def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> Sweeping:
-        """Sweep in the background until the returned future is cancelled, `stop_ttl_sweeper` or `close`.
-
-        The interval defaults to `ttl["sweep_interval_minutes"]`, else 5 minutes. A running sweeper is kept.
-        May be awaited, as in LangGraph's async stores: that gives the same future.
-        """
-        if self._sweeper is None or not self._sweeper.running:
-            self._sweeper = Sweeper(self, self.ttl_config, sweep_interval_minutes)
-        return self._sweeper.future
-
-    def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:
-        """Stop sweeping; True unless a sweep is still going on after `timeout` seconds (None: wait for its end)."""
-        return self._sweeper is None or self._sweeper.stop(timeout)
+    asweep_ttl = awaited(sweep_ttl)
 
     # erasure
 
@@ -534,26 +480,18 @@ class PostgresMemoryStore(MemoryStore):
 
     async def aerase_with(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int]) -> Erased:
         """See `MemoryStore.aerase_with`."""
-        p = commit_plan(puts, expect)
-        if puts:
-            await self._arun(p, erasing=True)
-        return await self._erasers.run(lambda: self._erased(p))
+        with self._calls.one():
+            p = commit_plan(puts, expect)
+            if puts:
+                await self._arun(p, erasing=True)
+            return await self._erasers.run(lambda: self._erased(p))
 
     def _erased(self, p: Plan) -> Erased:
         owners = distinct(owner_of(put.namespace) for put in p.puts)
         done = self._clear(owners, len(owners), WAIT_SECONDS, None) if owners else self.finish_erasure()
         return Erased(state=done.state, note=done.reason)
 
-    async def aerase(
-        self,
-        namespace_prefix: Sequence[str],
-        keys: Sequence[str] | None = None,
-        *,
-        wait: float = WAIT_SECONDS,
-        rebuild: bool | None = None,
-    ) -> Erasure:
-        """`erase` without blocking the event loop."""
-        return await self._erasers.run(lambda: self.erase(namespace_prefix, keys, wait=wait, rebuild=rebuild))
+    aerase = awaited(erase, "_erasers")
 
     def finish_erasure(self, *, wait: float = WAIT_SECONDS, rebuild: bool | None = None) -> Erasure:
         """Try again to finish erasures that are pending, also those of other processes; with `rebuild=True` every
@@ -566,9 +504,7 @@ class PostgresMemoryStore(MemoryStore):
 
         return self._connections.alone(job)
 
-    async def afinish_erasure(self, *, wait: float = WAIT_SECONDS, rebuild: bool | None = None) -> Erasure:
-        """`finish_erasure` without blocking the event loop."""
-        return await self._erasers.run(lambda: self.finish_erasure(wait=wait, rebuild=rebuild))
+    afinish_erasure = awaited(finish_erasure, "_erasers")
 
     # keeping it
 
@@ -590,9 +526,7 @@ class PostgresMemoryStore(MemoryStore):
                 progress(done)
         return done
 
-    async def areindex(self, *, progress: Callable[[int], None] | None = None) -> int:
-        """`reindex` without blocking the event loop."""
-        return await self._keepers.run(lambda: self.reindex(progress=progress))
+    areindex = awaited(reindex)
 
     def _stale(self, schema: Schema, after: int) -> list[keeping.Stale]:
         number = self._embedder_id or 1
@@ -630,11 +564,7 @@ class PostgresMemoryStore(MemoryStore):
                 progress(done)
         return done
 
-    async def aimport_langgraph(
-        self, source: str, *, table: str = "store", progress: Callable[[int], None] | None = None
-    ) -> int:
-        """`import_langgraph` without blocking the event loop."""
-        return await self._keepers.run(lambda: self.import_langgraph(source, table=table, progress=progress))
+    aimport_langgraph = awaited(import_langgraph)
 
     def doctor(self) -> Checkup:
         """Examine the tables: versions, settings, embedder, sizes, and what should be done. Counts every row."""
@@ -643,55 +573,19 @@ class PostgresMemoryStore(MemoryStore):
             [EVERYBODY], lambda conn: keeping.examine(conn, schema, self._where, micros(self._now()))
         )
 
-    async def adoctor(self) -> Checkup:
-        """`doctor` without blocking the event loop."""
-        return await self._keepers.run(self.doctor)
+    adoctor = awaited(doctor)
 
     # opening and closing
 
-    def setup(self) -> "_Done":
-        """Make the tables now instead of at the first use; harmless twice. May be awaited."""
-        self._opened()
-        return _Done()
+    def _check(self) -> None:
+        self._opened()  # makes the tables, if need be
 
-    def close(self) -> None:
-        """Finish what runs, then close the connections. May be called again; other calls then raise StoreClosed."""
-        self.stop_ttl_sweeper(0)
+    def _close(self) -> None:
         self._finalizer()
-
-    async def aclose(self) -> None:
-        """`close` without blocking the event loop."""
-        closing = Workers(1, "memory-close")
-        await closing.run(self.close)
-        closing.stop()
-
-    def __enter__(self) -> Self:
-        self._opened()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, e: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        await self._keepers.run(self._opened)
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, e: BaseException | None, at: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
 
 class _Unknown(Exception):
     """A namespace has no row yet."""
-
-
-class _Done:
-    """`None` that may be awaited: LangGraph's async stores have `await store.setup()`."""
-
-    def __await__(self) -> Generator[Any, None, None]:
-        return None
-        yield
 
 
 def _shut(connections: Connections, turns: Turns, *workers: Workers) -> None:

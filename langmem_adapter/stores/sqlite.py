@@ -3,29 +3,28 @@
 import re
 import time
 import weakref
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 from uuid import uuid4
 
-from langgraph.store.base import IndexConfig, Op, PutOp, Result, TTLConfig
+from langgraph.store.base import IndexConfig, PutOp, TTLConfig
 
 from langmem_adapter.errors import EmbedderMismatch, InvalidInput
 from langmem_adapter.namespaces import Namespace
 from langmem_adapter.stores import embedder as embedders
 from langmem_adapter.stores import erasure, keeping, reindexing, schema, writing
-from langmem_adapter.stores.base import Erased, Guarantees, Kept, MemoryStore, Mode
+from langmem_adapter.stores.base import Erased, Guarantees, Kept, Mode
 from langmem_adapter.stores.connections import Connections
 from langmem_adapter.stores.embedder import EMBEDDERS, Embedder
 from langmem_adapter.stores.erasure import Erasure, Wanted
 from langmem_adapter.stores.keeping import Checkup
 from langmem_adapter.stores.part import Cache
-from langmem_adapter.stores.plan import Plan, check_ttl, commit_plan, plan, read_index, read_plan
+from langmem_adapter.stores.plan import Plan, check_ttl, plan, read_index
 from langmem_adapter.stores.reading import Settings, Snapshot
 from langmem_adapter.stores.reindexing import Stale
-from langmem_adapter.stores.sweeper import Sweeper, Sweeping
 from langmem_adapter.stores.tokens import TOKENIZER
+from langmem_adapter.stores.twins import Calls, Twins, awaited
 from langmem_adapter.stores.values import erasable, micros, path
 from langmem_adapter.stores.vectors import Matrix
 from langmem_adapter.stores.workers import Ticket, Workers, settled
@@ -41,7 +40,7 @@ _YEAR_9999 = 253_370_764_800
 _CONNINFO = re.compile(r"postgres(ql)?://|(.* )?(host|hostaddr|dbname|service)\s*=")
 
 
-class SqliteMemoryStore(MemoryStore):
+class SqliteMemoryStore(Twins):
     """A LangGraph store in one SQLite file that many threads, event loops and processes may share.
 
     `index` is LangGraph's (`dims`, `embed`, `fields`); without one, search is by words. `ttl` is LangGraph's too,
@@ -52,8 +51,6 @@ class SqliteMemoryStore(MemoryStore):
     Without a query, `search` returns the last updated items first, as LangGraph's SQL stores do. With one, the items
     it says something about come first, by score, then the others with `score=None`, as in `InMemoryStore`.
     """
-
-    supports_ttl = True
 
     def __init__(
         self,
@@ -84,11 +81,11 @@ class SqliteMemoryStore(MemoryStore):
         if isinstance(path, str) and _CONNINFO.match(path):
             raise InvalidInput("a connection string, not a path: pass Memory(PostgresMemoryStore(…))")
         self._connections = Connections(path, self._cache.renew)
+        self._calls = Calls(self.name)
         self._readers = Workers(READERS, f"memory-read {self.name}")
         self._embedders = Workers(EMBEDDERS, f"memory-embed {self.name}")
         self._writers = Workers(1, f"memory-write {self.name}")
         self._keepers = Workers(1, f"memory-keep {self.name}")
-        self._sweeper: Sweeper | None = None
         self._unverified: dict[str, Wanted] = {}
         """Erasures of this store that are not verified yet, by their token in the file."""
         try:
@@ -136,11 +133,6 @@ class SqliteMemoryStore(MemoryStore):
             erasure="verified",
         )
 
-    @property
-    def embeddings(self) -> Any:
-        """The LangChain `Embeddings` in use; None without an index."""
-        return None if self._embedder is None else self._embedder.embeddings
-
     def _meet_embedder(self, conn: Any, replace: bool) -> None:
         if self._embedder is None:
             return
@@ -165,37 +157,6 @@ class SqliteMemoryStore(MemoryStore):
             embedders.check(found, self._embedder, self.name)
             self._embedder_id, self._embedder.dims, self._met = found.id, found.dims, met
         return True
-
-    # LangGraph's interface
-
-    def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Results in the order of the ops. Reads see the state before the puts; of two puts to one key the last
-        counts; all puts happen or, if anything raises, none."""
-        return self._run(plan(ops))[0]
-
-    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """`batch` without blocking the event loop. If cancelled, all of its puts happened or none."""
-        return (await self._arun(plan(ops)))[0]
-
-    # the memory store's interface
-
-    def read(self, ops: Sequence[Any], *, versions: Sequence[Namespace] = ()) -> tuple[list[Any], dict[Namespace, int]]:
-        """See `MemoryStore.read`."""
-        return self._run(read_plan(ops, versions))
-
-    def commit(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int]) -> None:
-        """See `MemoryStore.commit`. `expect` may name namespaces that no put touches."""
-        self._run(commit_plan(puts, expect))
-
-    async def aread(
-        self, ops: Sequence[Any], *, versions: Sequence[Namespace] = ()
-    ) -> tuple[list[Any], dict[Namespace, int]]:
-        """See `MemoryStore.aread`."""
-        return await self._arun(read_plan(ops, versions))
-
-    async def acommit(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int]) -> None:
-        """See `MemoryStore.acommit`."""
-        await self._arun(commit_plan(puts, expect))
 
     def kept(self, namespace: Namespace) -> tuple[int, dict[str, Kept]]:
         """See `MemoryStore.kept`."""
@@ -246,9 +207,6 @@ class SqliteMemoryStore(MemoryStore):
         if texts:
             writing.give_vectors(prepared, await embedder.adocuments(texts))
         return prepared
-
-    def _query_vectors(self, plan: Plan) -> dict[str, Matrix]:
-        return {} if self._embedder is None else self._embedder.queries(plan.queries(self.mode))
 
     def _transact(
         self, plan: Plan, prepared: Sequence[Prepared], queries: Mapping[str, Matrix], ticket: Ticket | None
@@ -322,24 +280,7 @@ class SqliteMemoryStore(MemoryStore):
         self._advance([], written)
         return sum(len(w.changes) for w in written)
 
-    async def asweep_ttl(self) -> int:
-        """`sweep_ttl` without blocking the event loop."""
-        return await self._writers.run(self.sweep_ttl)
-
-    def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> Sweeping:
-        """Sweep in the background until the returned future is cancelled, `stop_ttl_sweeper` or `close`.
-
-        The interval defaults to `ttl["sweep_interval_minutes"]`, else 5 minutes. A running sweeper is kept.
-        May be awaited, as in LangGraph's async stores: that gives the same future.
-        """
-        self._connections.check()
-        if self._sweeper is None or not self._sweeper.running:
-            self._sweeper = Sweeper(self, self.ttl_config, sweep_interval_minutes)
-        return self._sweeper.future
-
-    def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:
-        """Stop sweeping; True unless a sweep is still going on after `timeout` seconds (None: wait for its end)."""
-        return self._sweeper is None or self._sweeper.stop(timeout)
+    asweep_ttl = awaited(sweep_ttl, "_writers")
 
     # erasure
 
@@ -362,11 +303,7 @@ class SqliteMemoryStore(MemoryStore):
         self._unverified[token] = wanted
         return self._verify(len(wanted.deletes), wait)
 
-    async def aerase(
-        self, namespace_prefix: Sequence[str], keys: Sequence[str] | None = None, *, wait: float = 5.0
-    ) -> Erasure:
-        """`erase` without blocking the event loop."""
-        return await self._keepers.run(lambda: self.erase(namespace_prefix, keys, wait=wait))
+    aerase = awaited(erase)
 
     def erase_with(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int], wait: float = 5.0) -> Erased:
         """See `MemoryStore.erase_with`: the files are searched for the old values of what the puts touch."""
@@ -396,9 +333,7 @@ class SqliteMemoryStore(MemoryStore):
         """
         return self._verify(0, wait)
 
-    async def afinish_erasure(self, *, wait: float = 5.0) -> Erasure:
-        """`finish_erasure` without blocking the event loop."""
-        return await self._keepers.run(lambda: self.finish_erasure(wait=wait))
+    afinish_erasure = awaited(finish_erasure)
 
     def _verify(self, items: int, wait: float) -> Erasure:
         with self._connections.reading() as conn:
@@ -438,17 +373,18 @@ class SqliteMemoryStore(MemoryStore):
 
     async def areindex(self, *, progress: Callable[[int, int], None] | None = None) -> int:
         """`reindex` without blocking the event loop."""
-        total = await self._keepers.run(self._stale_total)
-        done, after = 0, 0
-        while batch := await self._keepers.run(lambda after=after: self._stale_batch(after)):  # type: ignore[misc]
-            texts = [t for stale in batch for t in stale.texts]
-            vectors = await self._adocuments(texts)
-            await self._keepers.run(lambda batch=batch, vectors=vectors: self._restore(batch, vectors))  # type: ignore[misc]
-            done, after = done + len(batch), batch[-1].id
-            if progress is not None:
-                progress(done, total)
-        await self._keepers.run(self._reindexed)
-        return done
+        with self._calls.one():
+            total = await self._keepers.run(self._stale_total)
+            done, after = 0, 0
+            while batch := await self._keepers.run(lambda after=after: self._stale_batch(after)):  # type: ignore[misc]
+                texts = [t for stale in batch for t in stale.texts]
+                vectors = await self._adocuments(texts)
+                await self._keepers.run(lambda batch=batch, vectors=vectors: self._restore(batch, vectors))  # type: ignore[misc]
+                done, after = done + len(batch), batch[-1].id
+                if progress is not None:
+                    progress(done, total)
+            await self._keepers.run(self._reindexed)
+            return done
 
     async def _adocuments(self, texts: Sequence[str]) -> Matrix | None:
         embedder = self._embedder
@@ -497,9 +433,7 @@ class SqliteMemoryStore(MemoryStore):
         with self._connections.reading() as conn:
             keeping.back_up(conn, self.name, Path(path))
 
-    async def abackup(self, path: str | Path) -> None:
-        """`backup` without blocking the event loop."""
-        await self._keepers.run(lambda: self.backup(path))
+    abackup = awaited(backup)
 
     def doctor(self, *, deep: bool = False) -> Checkup:
         """Examine the file: versions, settings, damage, embedder, sizes, and what should be done.
@@ -519,54 +453,16 @@ class SqliteMemoryStore(MemoryStore):
                 deep=deep,
             )
 
-    async def adoctor(self, *, deep: bool = False) -> Checkup:
-        """`doctor` without blocking the event loop."""
-        return await self._keepers.run(lambda: self.doctor(deep=deep))
+    adoctor = awaited(doctor)
 
     # opening and closing
 
-    def setup(self) -> "_Done":
-        """Nothing to do: the constructor did it. May be awaited."""
+    def _check(self) -> None:
         self._connections.check()
-        return _Done()
 
-    def close(self) -> None:
-        """Finish what runs, then close the file. May be called again; any other call then raises StoreClosed."""
-        self.stop_ttl_sweeper(0)
-        for workers in self._workers:
-            workers.stop()
+    def _close(self) -> None:
         self._connections.close()
         self._cache.clear()
-
-    async def aclose(self) -> None:
-        """`close` without blocking the event loop."""
-        closing = Workers(1, "memory-close")
-        await closing.run(self.close)
-        closing.stop()
-
-    def __enter__(self) -> Self:
-        self._connections.check()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, e: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        self._connections.check()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, e: BaseException | None, at: TracebackType | None
-    ) -> None:
-        await self.aclose()
-
-
-class _Done:
-    """`None` that may be awaited: LangGraph's async stores have `await store.setup()`."""
-
-    def __await__(self) -> Generator[Any, None, None]:
-        return None
-        yield
 
 
 def _shut(connections: Connections, *workers: Workers) -> None:

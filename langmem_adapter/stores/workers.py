@@ -4,6 +4,7 @@ import asyncio
 import os
 import queue
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
@@ -13,6 +14,10 @@ from langmem_adapter.errors import StoreClosed
 
 T = TypeVar("T")
 _Job = tuple["Future[Any]", Callable[[], Any]]
+
+
+CLOSE_SECONDS = 10.0
+"""How long whoever closes something waits for what runs: a call that hangs must not keep a process from ending."""
 
 
 class Workers:
@@ -29,7 +34,7 @@ class Workers:
         self._pid = os.getpid()
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
-        self._threads = 0
+        self._threads: list[threading.Thread] = []
         self._waiting = 0
 
     def submit(self, job: Callable[[], T]) -> "Future[T]":
@@ -41,10 +46,12 @@ class Workers:
             if self._stopped:
                 raise StoreClosed(f"the store was closed before this call ({self._name})")
             self._waiting += 1
-            if self._waiting > self._threads and self._threads < self._count:
-                self._threads += 1
-                name = f"{self._name}-{self._threads}"
-                threading.Thread(target=_work, args=(self._jobs, self._done), name=name, daemon=True).start()
+            if self._waiting > len(self._threads) < self._count:
+                name = f"{self._name}-{len(self._threads) + 1}"
+                self._threads.append(
+                    threading.Thread(target=_work, args=(self._jobs, self._done), name=name, daemon=True)
+                )
+                self._threads[-1].start()
             self._jobs.put((future, job))
         return future
 
@@ -52,14 +59,18 @@ class Workers:
         """The result of `job()`, awaited."""
         return await asyncio.wrap_future(self.submit(job))
 
-    def stop(self) -> None:
-        """End the threads once the jobs submitted so far are done; returns at once."""
+    def stop(self, wait: float = 0.0) -> None:
+        """End the threads once the jobs submitted so far are done, and wait so many seconds for it."""
         if self._pid != os.getpid():
             return
         with self._lock:
             self._stopped = True
-            for _ in range(self._threads):
+            for _ in self._threads:
                 self._jobs.put(None)
+        end = time.monotonic() + wait
+        for thread in self._threads:
+            if wait > 0 and thread is not threading.current_thread():
+                thread.join(max(0.0, end - time.monotonic()))
 
     def _done(self) -> None:
         with self._lock:
@@ -82,6 +93,13 @@ def _work(jobs: "queue.SimpleQueue[_Job | None]", done: Callable[[], None]) -> N
         else:
             done()
         del work, future, job  # an idle thread must not keep a store or its data alive
+
+
+async def close_apart(close: Callable[[], None]) -> None:
+    """`close()` in a daemon thread of its own: those of asyncio may all be waiting, and it waits for its own."""
+    thread = Workers(1, "memory-close")
+    await thread.run(close)
+    thread.stop()
 
 
 class Cancelled(Exception):

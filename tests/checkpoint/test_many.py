@@ -231,16 +231,17 @@ def test_closed_is_closed(path: Path) -> None:
         asyncio.run(saver.aget_tuple(config()))
 
 
-async def test_closing_asynchronously_waits_for_writes(path: Path) -> None:
+@pytest.mark.parametrize("way", ["close", "aclose"])
+async def test_closing_waits_for_writes_sync_and_async(path: Path, way: str) -> None:
     saver = SqliteCheckpointer(path)
-    checkpoint = empty_checkpoint()
-    writing = asyncio.create_task(saver.aput(config(), checkpoint, {}, {}))
+    checkpoints = [empty_checkpoint() for _ in range(20)]
+    writing = [asyncio.create_task(saver.aput(config(), c, {}, {})) for c in checkpoints]
     await asyncio.sleep(0)
-    await saver.aclose()
-    await saver.aclose()
-    assert (await writing)["configurable"]["checkpoint_id"] == checkpoint["id"]
+    for _ in range(2):
+        await (saver.aclose() if way == "aclose" else asyncio.to_thread(saver.close))
+    assert [(await w)["configurable"]["checkpoint_id"] for w in writing] == [c["id"] for c in checkpoints]
     conn = sqlite3.connect(path)
-    assert conn.execute("SELECT count(*) FROM ckpt_checkpoints").fetchone() == (1,)
+    assert conn.execute("SELECT count(*) FROM ckpt_checkpoints").fetchone() == (20,)
     conn.close()
 
 
