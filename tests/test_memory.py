@@ -72,6 +72,9 @@ class TestStory:
         for read in (memory.why, memory.history):
             with pytest.raises(MemoryNotFound):
                 read(fish.memory_id, user_id="bob")
+        memory.add("I'm vegan.", user_id="bob", session_id="s1")  # nor once he has memories of his own
+        assert memory.get(fish.memory_id, user_id="bob") is None
+        assert [h.record.user_id for h in memory.search("diet", user_id="bob", k=100)] == ["bob"]
 
     def test_reference_scores(self, memory):
         story(memory)
