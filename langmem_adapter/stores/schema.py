@@ -19,6 +19,8 @@ from collections.abc import Iterable
 from langmem_adapter.errors import StoreCorrupt, StoreTooNew
 
 NAMESPACE_SHIFT = 32
+CHECKED = 1_000
+"""Namespaces that are looked up when a file is opened: a millisecond."""
 
 # Append only: number n turns schema n into n + 1. All that are missing run in one transaction.
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
@@ -127,6 +129,21 @@ def _settled(conn: sqlite3.Connection, name: str) -> bool:
             f"{name} has schema {found}, this version of the package knows up to {len(MIGRATIONS)}; upgrade the package"
         )
     return found == len(MIGRATIONS)
+
+
+def check_names(conn: sqlite3.Connection, name: str) -> None:
+    """StoreCorrupt unless the first namespaces are found by their paths.
+
+    SQLite keeps no checksums: on a damaged index it finds nothing and says so without an error, and an owner of whom
+    much is known would begin anew.
+    """
+    sql = (
+        f"SELECT path FROM (SELECT id, path FROM memory_namespaces NOT INDEXED ORDER BY id LIMIT {CHECKED}) found "
+        "WHERE (SELECT id FROM memory_namespaces WHERE path = found.path) IS NOT found.id LIMIT 1"
+    )
+    lost = conn.execute(sql).fetchone()
+    if lost is not None:
+        raise StoreCorrupt(f"{name} is damaged (namespaces are not found by their names); it was left as it is")
 
 
 def meta(conn: sqlite3.Connection, key: str) -> str | None:

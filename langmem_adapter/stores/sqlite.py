@@ -91,6 +91,7 @@ class SqliteMemoryStore(Twins):
         try:
             with self._connections.alone() as conn:
                 schema.migrate(conn, self.name, TOKENIZER)
+                schema.check_names(conn, self.name)
                 self._store_id = str(schema.meta(conn, "store_id"))
                 self._meet_embedder(conn, replace_embedder)
         except BaseException:

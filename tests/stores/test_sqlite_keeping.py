@@ -1,5 +1,6 @@
 """Keeping a file: migrations, backups, checkups, and what happens to files that cannot be used."""
 
+import contextlib
 import errno
 import os
 import random
@@ -265,6 +266,25 @@ def test_a_damaged_file_gives_typed_errors_that_name_it(tmp_path: Path, seed: in
             named = True
         assert named
     assert damaged > 0
+
+
+def test_a_namespace_that_is_not_found_by_its_name_is_damage_and_no_new_owner(tmp_path: Path) -> None:
+    """A damaged index reads as if nothing were known, and the next write would begin anew."""
+    path = tmp_path / "m.db"
+    with SqliteMemoryStore(path) as store:
+        for user in ("ada", "bob"):
+            store.put(("memories", user), "k", {"said": "hello"})
+    with contextlib.closing(sqlite3.connect(path)) as raw:
+        size = raw.execute("PRAGMA page_size").fetchone()[0]
+        sql = "SELECT rootpage FROM sqlite_master WHERE type = 'index' AND tbl_name = 'memory_namespaces'"
+        start = (raw.execute(sql).fetchone()[0] - 1) * size
+    data = path.read_bytes()
+    damaged = data[:start] + data[start : start + size].replace(b"bob", b"b~b") + data[start + size :]
+    assert damaged != data
+    path.write_bytes(damaged)
+    with pytest.raises(StoreCorrupt, match=r"m\.db is damaged.*namespaces"):
+        SqliteMemoryStore(path)
+    assert path.read_bytes() == damaged
 
 
 def test_a_truncated_wal_loses_the_tail_only(tmp_path: Path) -> None:
