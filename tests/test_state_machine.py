@@ -132,7 +132,7 @@ class Memories(RuleBasedStateMachine):
 
     def open(self, path: Path) -> None:
         self.path = path
-        self.memory = Memory(path, clock=self.clock)
+        self.memory = Memory(path, clock=self.clock, maintain_every=None)  # upkeep is a rule here
         self.opened.append(self.memory)
 
     def teardown(self) -> None:
@@ -234,6 +234,24 @@ class Memories(RuleBasedStateMachine):
         self.memory.delete_all(user_id=user)
         self.look(user, before)
         assert self.records(user) == []
+
+    @rule(user=users)
+    def keep_up(self, user: str) -> None:
+        """What expired 30 days ago goes, and what faded; all else is believed as before."""
+        before = self.records(user)
+        report = self.memory.maintain(user)
+        assert report.failed == {}
+        assert {one.action for one in report.done} <= {"expire", "prune", "collect", "rescore"}
+        now = self.clock()
+        erased = {one.id for one in report.done if one.action in ("expire", "prune")}
+        self.actions["kept up"] += len(report.done)
+        self.look(user, before)
+        left = {r.memory_id: r for r in self.records(user)}
+        assert {r.memory_id for r in before} - left.keys() == erased
+        faded = {one.id for one in report.done if one.action != "expire"}
+        for r in before:
+            if r.is_active(now) and r.memory_id not in faded:
+                assert left[r.memory_id].is_active(now)
 
     def look(self, user: str, before: list[MemoryRecord]) -> None:
         """Take from the store what is left after an erasure; remember what must not come back."""
