@@ -51,7 +51,7 @@ class Source(Frozen):
     """The words it rests on, as they stood in the message."""
     message_id: str | None = None
     role: Literal["support", "lineage"] = "support"
-    """`support`: asserts this very content. `lineage`: inherited from what the record replaced."""
+    """`support`: asserts this very content. `lineage`: inherited from what the record replaced (the latest ten)."""
 
 
 class HistoryEntry(Frozen):

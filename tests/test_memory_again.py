@@ -33,6 +33,20 @@ class TestSayingItAgain:
         [op] = memory.add("I'm a vegetarian.", user_id="u", session_id="s")
         assert op.reason == "settled_for_incumbent"
 
+    def test_a_fact_that_changes_for_years_does_not_grow(self, tmp_path):
+        """Who spoke long ago is told by the chain of what it replaced, and not once more in every record."""
+        with Memory(tmp_path / "m.db") as memory:
+            for n in range(60):
+                memory.add(HumanMessage(f"I live in City{n}.", id=f"h{n}"), user_id="u", session_id=f"s{n}")
+            records = memory.get_all(user_id="u", status="all")
+            sizes = [len(r.model_dump_json()) for r in records]
+            assert max(sizes[30:]) < 1.1 * max(sizes[:30])
+            [home] = memory.get_all(user_id="u")
+            assert [s.source_id for s in home.sources] == [f"s{n}" for n in range(49, 60)]
+            assert len({h.memory_id for h in memory.history(home.memory_id, user_id="u")}) == 60
+            memory.forget_source("s0", user_id="u")
+            assert [r.value for r in memory.get_all(user_id="u", status="all")] == [f"City{n}" for n in range(1, 60)]
+
     def test_twice_in_a_row_is_one_message(self, memory):
         first = memory.add("I live in Rome.", user_id="u")
         assert len(first) == 1

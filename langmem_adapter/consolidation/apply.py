@@ -15,6 +15,9 @@ from langmem_adapter.records import Candidate, HistoryEntry, MemoryRecord, Opera
 from langmem_adapter.topics import Topic
 from langmem_adapter.trust import TrustPolicy
 
+LINEAGE = 10
+"""Sources that a record inherits at most, the latest: what it supersedes names all, and would be copied for ever."""
+
 
 @dataclass(frozen=True, slots=True)
 class Owner:
@@ -60,7 +63,7 @@ class Change:
     ) -> MemoryRecord:
         """The new record of a candidate, with its place in the lineage."""
         replaced = () if decision.target is None or decision.action == "CONTEST" else (decision.target,)
-        lineage = [s.change(role="lineage") for r in replaced for s in r.sources]
+        lineage = [s for r in replaced for s in _inherited(r)]
         sources = _united([*lineage, *(s for r in decision.absorbed for s in supports(r)), source])
         entry = HistoryEntry(
             at=self.now,
@@ -189,9 +192,8 @@ class Change:
 
         As it would have been decided when the other came.
         """
-        lineage = [s.change(role="lineage") for s in record.sources]
         new = self._noted(by, "UPDATE", reason, record.memory_id).change(
-            sources=tuple(_united([*lineage, *by.sources])), supersedes=(*by.supersedes, record.memory_id)
+            sources=tuple(_united([*_inherited(record), *by.sources])), supersedes=(*by.supersedes, record.memory_id)
         )
         return new, self.superseded(record, by, reason)
 
@@ -368,6 +370,11 @@ def _times(record: MemoryRecord) -> tuple[datetime | None, datetime | None, date
 
 def _key(source: Source) -> tuple[str, str, str | None]:
     return source.source_type, source.source_id, source.message_id
+
+
+def _inherited(record: MemoryRecord) -> list[Source]:
+    """The lineage of what replaces the record."""
+    return [s.change(role="lineage") for s in record.sources[-LINEAGE:]]
 
 
 def _united(sources: Iterable[Source]) -> list[Source]:
