@@ -1,7 +1,9 @@
 """No byte of what was erased is left in the files of the SQLite store: every path of deletion, with a control."""
 
 import base64
+import contextlib
 import json
+import sqlite3
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -31,6 +33,13 @@ def vectors(memory: Memory) -> list[bytes]:
     embed = HashEmbeddings()
     contents = [r.content for r in memory.get_all(user_id="u", status="all")]
     return [np.array(embed.embed_query(c), dtype=np.float32).tobytes() for c in contents if SECRET in c]
+
+
+def hashed_words(path: Path) -> list[bytes]:
+    """The bytes of the word index of all that was learnt: hashes that can be guessed."""
+    sql = "SELECT words FROM memory_index JOIN memory_items USING (id) WHERE value LIKE ? AND length(words) > 8"
+    with contextlib.closing(sqlite3.connect(path)) as conn:
+        return [words for (words,) in conn.execute(sql, (f"%{SECRET}%",))]
 
 
 def found_in(folder: Path, pieces: dict[str, bytes]) -> list[tuple[str, str]]:
@@ -88,9 +97,10 @@ def test_no_byte_is_left(path, tmp_path):
     with Memory(tmp_path / "memory.db", on_event=lambda name, data: events.append(name)) as memory:
         teach(memory)
         pieces = forms(SECRET) | {f"vector {i}": v for i, v in enumerate(vectors(memory))}
+        pieces |= {f"words {i}": w for i, w in enumerate(hashed_words(tmp_path / "memory.db"))}
         there = {form for _, form in found_in(tmp_path, pieces)}
         assert "utf-8" in there  # the scan finds what is there
-        assert "vector 0" in there
+        assert {"vector 0", "words 0", "words 1"} <= there
         PATHS[path](memory)
         assert found_in(tmp_path, pieces) == []
         assert "erasure_pending" not in events
@@ -108,8 +118,6 @@ def test_the_receipt_says_that_the_files_were_searched(tmp_path):
 
 
 def test_an_open_reader_makes_it_pending_and_loud(tmp_path):
-    import sqlite3
-
     events: list[str] = []
     with Memory(tmp_path / "memory.db", on_event=lambda name, data: events.append(name)) as memory:
         teach(memory)
