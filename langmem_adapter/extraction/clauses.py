@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from langmem_adapter.extraction import flags
 from langmem_adapter.extraction.masking import FAKE_ROLE, mask, open_fence
+from langmem_adapter.extraction.times import WHEN, is_ahead
 from langmem_adapter.text import one_line
 
 WINDOW = 32 * 1024
@@ -39,6 +40,8 @@ class Clause:
     """What stands behind it in the sentence, with the mark that ends it (": hello")."""
     asked: bool = False
     """Whether the speaker asked for it to be remembered."""
+    when: str = ""
+    """The words before it that tell its time ("Last Friday, I …"); `said` is without them."""
 
 
 _ABBREVIATION = re.compile(
@@ -91,7 +94,7 @@ _EDGES = " .!?…,:;~*"
 
 _LEAD = re.compile(
     r"(?:(?:hi|hey|hello|howdy|hiya|good\s+(?:morning|evening|afternoon))(?:\s+(?:there|all|again"
-    r"|everyone))?[,!.]?\s+"
+    r"|everyone)|\s+(?-i:[A-Z][a-z]+)(?=[,!]))?[,!.]?\s+"
     r"|(?:and|but|so|also|well|ok|okay|yes|yeah|yep|yup|oh|ah|um|uh|hmm|anyway|anyways|sorry|plus|then|"
     r"because|since|as(?=\s+(?:i|i'm|my|we)\b)|given\s+that|actually|honestly|personally|frankly"
     r"|basically|btw|fyi|tbh|ps"
@@ -115,6 +118,8 @@ _LEAD = re.compile(
     r"|after\s+all,?\s+|good\s+news[,:!]?\s+|no\s+wait,?\s+)",
     re.IGNORECASE,
 )
+_OPENS_WHEN = re.compile(rf"({WHEN})(?:,\s*|\s+)(?=(?:i|i'm|im|i've|we|we're|we've|my|our)\b)", re.IGNORECASE)
+_ALL_WHEN = re.compile(WHEN, re.IGNORECASE)
 _ASKED = re.compile(
     r"(?:please\s+|can\s+you\s+|could\s+you\s+|just\s+|also\s+)*"
     r"(?:(?:remember|note(?:\s+down)?|don't\s+forget|do\s+not\s+forget|dont\s+forget|keep\s+in\s+mind"
@@ -191,6 +196,7 @@ def clauses(sentence: Sentence) -> Iterator[Clause]:
     whole = one_line(words)
     own = flags.of_sentence(whole) | sentence.flags
     subject, before, asked_before = "", "", False
+    opened = -1  # where the words stand that tell the time of the next clause
     tainted: frozenset[str] = frozenset()
     for a, b, joined in _pieces(words):
         piece = words[a:b]
@@ -200,15 +206,29 @@ def clauses(sentence: Sentence) -> Iterator[Clause]:
         if _ASKED.fullmatch(piece + ", "):  # "For future reference, I …"
             asked_before = True
             continue
-        at = sentence.start + a + piece.rindex(said)
-        stop = at + len(said)
-        said, subject, foreign = _with_subject(one_line(said), subject)
-        found = flags.of_clause(piece, said, joined, words[b : b + 40])
+        if _ALL_WHEN.fullmatch(said) and words[b : b + 1] == ",":
+            opened = a + piece.rindex(said)
+            tainted = flags.carried(tainted, piece, joined)
+            continue
+        start = a + piece.rindex(said)
+        stop = sentence.start + start + len(said)
+        shown, when = said, ""
+        if match := _OPENS_WHEN.match(said):
+            shown, when = said[match.end() :], match[1]
+        elif opened >= 0 and (match := _ALL_WHEN.match(words, opened)):
+            when, start = match[0], opened
+        opened = -1
+        shown, subject, foreign = _with_subject(one_line(shown), subject)
+        found = flags.of_clause(piece, one_line(said), joined, words[b : b + 40])
         tainted = flags.carried(tainted, piece, joined) | (found & flags.STICKY)
         everything = own | found | tainted | foreign
         after = one_line(words[b : b + 200])
-        yield Clause(said, at, stop, everything, whole, before, after, asked or asked_before)
-        before = said
+        if when and is_ahead(when):
+            everything |= {flags.AHEAD}
+        yield Clause(
+            shown, sentence.start + start, stop, everything, whole, before, after, asked or asked_before, one_line(when)
+        )
+        before = shown
 
 
 def _sentences(masked: str) -> Iterator[tuple[int, int]]:

@@ -8,6 +8,9 @@ SOMETIMES = "conditional"
 DISOWNED = "disowned"
 """The speaker does not like it: others' name for them is no name to use."""
 
+AHEAD = "ahead"
+"""It is told of a time to come: "next year I'm a student"."""
+
 STICKY = frozenset({"hypothetical", "reported"})
 """Flags that hold for the rest of the sentence, not only for the clause that shows them."""
 
@@ -114,7 +117,7 @@ _REPORTED = _any(
     rf"|so)\b)[\w'-]+\s+){{1,3}}(?<!\band\s)(?<!\bi\s){_SAID}",
     rf"(?<![.!?]\s)(?<!^)\b(?-i:[A-Z])[a-z]+\s+{_SAID}|^\W*(?-i:[A-Z])[a-z]+\s+(?:says|said|claims"
     r"|claimed|thinks|told|wrote|insists)\b",
-    r"\baccording\s+to\b",
+    r"\baccording\s+to\b|^\W*as\s+(?:my|our|the|they)\b[^,]{0,30}\b(?:say|says|said|puts?|goes)\b",
     r"\b(?:lyrics?|the\s+quote|the\s+line|reads|goes\s+like|titled|entitled|the\s+song|quote[ds]?)\b",
     r"\bi\s+(?:told|lied\s+to|convinced)\s+(?!you\b)\w+",
     r"\bi\s+(?:lied|joked|was\s+joking|am\s+joking|'m\s+joking|'m\s+kidding)\b|\bjust\s+kidding\b|\bjk\b",
@@ -158,6 +161,7 @@ _SOMETIMES = _any(
     r"|\bin\s+(?:the\s+)?(?:winter|summer|spring|autumn|january|public)\b(?!\s+\d)"
     r"|\bon\s+and\s+off\b|\bbefore\s+(?:six|6)\b|\bper\s+week\b|\b(?:one|two|three|four|\d)\s+days?\s+a\s+week\b",
 )
+_LIVES_WITH = re.compile(r"(\b(?:live|living|based)\s+in\s+[^,]{1,40}?)\s+with\s+(?:my|our)\b.*", re.IGNORECASE)
 _GOES_ON = re.compile(r"\s*,?\s*(?:while|whilst|when|whenever|except|only|but\s+only|at\s+least)\b", re.IGNORECASE)
 _MODAL = _any(
     r"\bi(?:'d|\s+(?:would|could|might|may|should|shall|will))\b(?!\s+(?:rather|prefer)\b)",
@@ -274,7 +278,8 @@ def of_clause(piece: str, said: str, joined: str, rest: str) -> frozenset[str]:
         found.add("uncertain")
     if _PAST.search(piece):
         found.add("past")
-    if _SOMETIMES.search(f"{said} {rest}" if _GOES_ON.match(rest) else said):
+    told = _LIVES_WITH.sub(r"\1", said)
+    if _SOMETIMES.search(f"{told} {rest}" if _GOES_ON.match(rest) else told):
         found.add(SOMETIMES)
     if disowns(rest):
         found.add(DISOWNED)

@@ -96,13 +96,22 @@ def unsupported(candidate: Candidate, message: str = "") -> str | None:
             return "ungrounded_value"
     if candidate.topic in NAMED and not said.all(frozenset(words(candidate.value)) - _NOT_NAMES):
         return "ungrounded_value"
-    if not numbers(" ".join((content, *fields))) <= numbers(excerpt):
+    if not numbers(" ".join((_undated(candidate), *fields))) <= numbers(excerpt):
         return "ungrounded_number"
     if negated(content) != (negated(excerpt) or _denied(message, excerpt)):
         return "negation_differs"
     if not said.most(_meaning(content)):
         return "ungrounded_content"
     return None
+
+
+def _undated(candidate: Candidate) -> str:
+    """The content without the days, months and years of its own times: "last Friday" may be told as a date."""
+    content = candidate.content
+    for time in (candidate.valid_from, candidate.valid_to):
+        for form in ("%Y-%m-%d", "%Y-%m", "%Y") if time else ():
+            content = re.sub(rf"\b(on|in|of|[A-Z][a-z]+) {time:{form}}(?![\w-])", r"\1", content)
+    return content
 
 
 def mentions(text: str) -> Callable[[str], bool]:

@@ -1,11 +1,12 @@
 """The pieces that patterns are made of: drafts of facts, things, lists, places, names, third person."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from langmem_adapter.extraction.clauses import Clause
 from langmem_adapter.extraction.masking import MASK
+from langmem_adapter.extraction.times import timed
 from langmem_adapter.extraction.vocabulary import NOT_PLACES, PLACES
 from langmem_adapter.records import Candidate, SourceType
 from langmem_adapter.text import slot as normal
@@ -21,6 +22,24 @@ ADV = (
 )
 
 
+I_AM = (
+    r"(?P<who>i'm|im|i\s+am|we're|we\s+are)\s+(?:(?:currently|also|now|still|actually|really|seriously|definitely|just"
+    r"|finally|always)\s+)*"
+)
+SPAN = (
+    r"(?:for\s+(?:about\s+|almost\s+|nearly\s+|over\s+|around\s+|more\s+than\s+|the\s+(?:last|past)\s+)*"
+    r"(?:an?\s+(?:few|couple\s+of)|an?|several|many|some|[a-z]+(?:-[a-z]+)?|\d{1,2}|few)?\s*"
+    r"(?:weeks?|months?|years?|decades?)"
+    r"|since\s+(?:i\s+was\s+(?:a\s+)?(?:\w+)(?:\s+years\s+old)?|childhood|college|university|(?:high|primary)\s+school"
+    r"|(?:19|20)\d\d|last\s+\w+|(?:january|february|march|april|may|june|july|august|september|october|november"
+    r"|december)(?:\s+\d{4})?))"
+)
+"""How long something has lasted: "for five years", "since 2019"."""
+OPENINGS = "imow*"
+"""First letters of "I", "my", "our", "we", and * for any other."""
+_GROUP = re.compile(r"\(\?(?:P<\w+>|:)")
+
+
 @dataclass(frozen=True)
 class Rule:
     """One pattern, matched from the start of a clause, and what it makes of a match."""
@@ -33,13 +52,61 @@ class Rule:
     """Whether the pattern may begin inside the clause."""
     closed: bool = False
     """Whether its wording is closed, so that no refusal has to be asked (style: "always answer in French")."""
+    opens: str = OPENINGS
+    """The `opening`s of clauses that it can match: rules about "my …" need not be tried on "I …"."""
 
 
 def rule(
     pattern: str, build: Build, *, tolerates: Iterable[str] = (), anywhere: bool = False, closed: bool = False
 ) -> Rule:
     """A Rule whose pattern ignores case."""
-    return Rule(re.compile(pattern, re.IGNORECASE), build, frozenset(tolerates), anywhere, closed)
+    opens = OPENINGS if anywhere else "".join(sorted(_openings(pattern)))
+    return Rule(re.compile(pattern, re.IGNORECASE), build, frozenset(tolerates), anywhere, closed, opens)
+
+
+def opening(said: str) -> str:
+    """What of a clause tells which rules may match it: its first letter if that is one of `OPENINGS`, else "*"."""
+    first = said[0].lower()
+    return first if first in OPENINGS else "*"
+
+
+def _openings(pattern: str) -> frozenset[str]:
+    """The openings a pattern can match: of its first word, or those of the words it begins with ("(?:my|our)\\s")."""
+    words = _alternatives(pattern)
+    if len(words) > 1:
+        return frozenset().union(*map(_openings, words))
+    if group := _GROUP.match(pattern):
+        inner, rest = _group(pattern, group.end())
+        return frozenset(OPENINGS) if rest[:1] in ("?", "*", "{") else _openings(inner)
+    return frozenset(opening(pattern) if re.match(r"[a-z](?![?*{])", pattern) else OPENINGS)
+
+
+def _alternatives(pattern: str) -> list[str]:
+    """The parts of a pattern between its outermost bars."""
+    depth, begin, found = 0, 0, []
+    for at, sign in _signs(pattern, 0):
+        depth += (sign == "(") - (sign == ")")
+        if sign == "|" and not depth:
+            found.append(pattern[begin:at])
+            begin = at + 1
+    return [*found, pattern[begin:]]
+
+
+def _group(pattern: str, begin: int) -> tuple[str, str]:
+    """What stands in the group that begins there, and what behind it."""
+    depth = 1
+    for at, sign in _signs(pattern, begin):
+        depth += (sign == "(") - (sign == ")")
+        if not depth:
+            return pattern[begin:at], pattern[at + 1 :]
+    return pattern[begin:], ""
+
+
+def _signs(pattern: str, begin: int) -> Iterator[tuple[int, str]]:
+    """The brackets and bars of a pattern that are meant as such, and where they stand."""
+    for match in re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[()|]", re.DOTALL).finditer(pattern, begin):
+        if match[0] in "()|":
+            yield match.start(), match[0]
 
 
 def fact(
@@ -209,6 +276,50 @@ def things(words: str, most: int = 5) -> list[str]:
         if tail_cut(part) != part.strip(" .!?,:;\"'*~"):
             break
     return found
+
+
+_TOLD_STOP = re.compile(
+    r"(?:\s*[,;:()]|\s+[-–—]+\s|\s+(?:which|who|whom|that|where|because|cause|'cause|cos|(?-i:so)|but|while|when|whenever|if"
+    r"|though|although|since|until|till|after|before|than|instead|thanks|hoping|even|just|especially|lol|haha|btw"
+    r"|as\s+(?:i|we|it|he|she|they|you|the|if|well|soon|long|my|our|usual|always)"
+    r"|(?<!learn\s)(?<!learn\show\s)to(?!\s+(?:(?:the|an?|my|our|school|work|church|college|university|\d+)\b|(?-i:[A-Z])|\w+ing\b))"
+    r"|(?:and|or)\s+(?:am|is|was|were|are|had|have|has|got|felt|it|it's|that|they|there|now|then|even|really|took|went"
+    r"|made|met|won|lost|saw|found|did|came|said|told|love|can't|could|will|would|hope|so|something|everything|nothing|i|we|he|she|\w+ed))\b).*",
+    re.IGNORECASE | re.DOTALL,
+)
+_TOLD_NO = re.compile(
+    r"\b(?:i|i'm|i've|you|your|yours|he|him|his|she|her|hers|they|them|it|its|it's|we|us|me|this(?!\s+(?:past\s+)?(?:week"
+    r"|month|year|morning|afternoon|evening|spring|summer|autumn|fall|winter|\w+day|may|june|july|january|february|march"
+    r"|april|august|september|october|november|december)\b)|that|these|those|is|are|was|were|am)\b|[{}\[\]<>=|\\]",
+    re.IGNORECASE,
+)
+_TOLD_TAIL = re.compile(
+    r"\s+(?:too|lately|recently|again|already|here|there|as\s+well|actually|honestly|now|so\s+far|finally|a\s+bit|a\s+lot"
+    r"|together|either|though|anyway|myself|and|or|with|to|of|in|at|for|the|an?|on|about|from|by)$",
+    re.IGNORECASE,
+)
+
+
+def told(words: str, most: int = 14) -> str | None:
+    """What a verb is followed by, up to where something else begins, "my" as "their"; None if it speaks of what only
+    the conversation knows ("it", "you"), or is longer than `most` words."""
+    cut = _TOLD_STOP.sub("", " " + words).strip(" .!?,:;\"'*~")
+    while (shorter := _TOLD_TAIL.sub("", cut)) != cut:
+        cut = shorter
+    if not cut or MASK in cut or _TOLD_NO.search(cut) or len(cut) > 120 or len(cut.split()) > most:
+        return None
+    return re.sub(r"\b(?:my|our)\b", "their", cut, flags=re.IGNORECASE)
+
+
+def undated(words: str) -> str:
+    """The words without the first of them that tell a time."""
+    found = timed(words)
+    return words if found is None else f"{words[: found.start()]}{words[found.end() :]}".strip()
+
+
+def dated(words: str | None, clause: Clause) -> str:
+    """The time that opens the clause, with a space before it, unless the words tell one themselves."""
+    return f" {clause.when[:1].lower()}{clause.when[1:]}" if clause.when and not timed(words or "") else ""
 
 
 _PLACE_STOP = re.compile(

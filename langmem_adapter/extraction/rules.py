@@ -13,8 +13,8 @@ from langmem_adapter.extraction.clauses import WINDOW, Clause, Sentence, clauses
 from langmem_adapter.extraction.ends import beginning
 from langmem_adapter.extraction.grounding import unsupported
 from langmem_adapter.extraction.masking import FAKE_ROLE, straight
-from langmem_adapter.extraction.patterns import RULES
-from langmem_adapter.extraction.phrases import Rule
+from langmem_adapter.extraction.patterns import ASIDES, RULES
+from langmem_adapter.extraction.phrases import OPENINGS, Rule, opening
 from langmem_adapter.extraction.refusals import refusal
 from langmem_adapter.extraction.tool_text import settings
 from langmem_adapter.records import Candidate, Extraction, Message, Turn
@@ -34,7 +34,7 @@ _WORTH_READING = re.compile(
     r"|\bare\s+my\b|^(?:still|please|always|never|"
     r"don't|do|dont|keep|be|stay|answer|reply|respond|use|write|no|avoid|stop|give|send|skip|leave"
     r"|without|it's|it|this|that's|that|make|"
-    r"from|in|going|home|speak|talk|chat|explain|just|could|can|also|the\s+(?:whole|entire|team"
+    r"from|in|going|home|speak|talk|chat|explain|just|could|can|also|as\s+an?|the\s+(?:whole|entire|team"
     r"|company|group|office|name))\b",
     re.IGNORECASE,
 )
@@ -51,6 +51,8 @@ _WORTH_SPLITTING = re.compile(
 )
 """Sentences without such a word speak of something else and are not cut into clauses."""
 _SPEAKS_OF_SELF = re.compile(rf"(?:^|(?<=[.!?])\s|\n)\s?{_SELF}", re.IGNORECASE)
+_OWN = re.compile(r"\b(?:my|our)\s", re.IGNORECASE)
+_RULES_OF = {letter: tuple(r for r in RULES if letter in r.opens) for letter in OPENINGS}
 _NO_BAR = frozenset({flags.SOMETIMES, flags.DISOWNED})
 _EXCLUSIVE = frozenset(
     {"diet", "travel/seat", "identity/name", "identity/language", "home/location", "work/employer", "work/role"}
@@ -145,7 +147,10 @@ def _excerpt(clause: str, words: str) -> str:
 
 def _read(clause: Clause, refused: dict[str, str | None], dropped: Counter[str]) -> tuple[str | None, list[Candidate]]:
     """The candidates of a clause, and the reason that forbids them, if any."""
-    for rule in RULES if _WORTH_READING.search(clause.said) else ():
+    if not clause.said or not _WORTH_READING.search(clause.said):
+        _refusal(clause.sentence, refused, dropped)
+        return None, []
+    for rule in _RULES_OF[opening(clause.said)]:
         if candidates := list(_matched(rule, clause)):
             blocking = clause.flags - rule.tolerates - _NO_BAR
             if blocking:
@@ -156,9 +161,15 @@ def _read(clause: Clause, refused: dict[str, str | None], dropped: Counter[str])
             if rule.closed:
                 dropped["one_off"] += len(candidates)
                 return "one_off", []
-            return _refusal(clause.sentence, refused, dropped), candidates
-    _refusal(clause.sentence, refused, dropped)
-    return None, []
+            return _refusal(clause.sentence, refused, dropped), [*candidates, *_beside(clause)]
+    return _refusal(clause.sentence, refused, dropped), list(_beside(clause))
+
+
+def _beside(clause: Clause) -> Iterator[Candidate]:
+    """What the clause tells besides what it is about: "our new kitten" is enough to know that there is one."""
+    if clause.flags <= _NO_BAR and _OWN.search(clause.said):
+        for rule in ASIDES:
+            yield from _matched(rule, clause)
 
 
 def _refusal(sentence: str, refused: dict[str, str | None], dropped: Counter[str]) -> str | None:
@@ -179,12 +190,29 @@ def _dated(candidate: Candidate, clause: Clause, turn: Turn) -> Candidate | None
 
     What holds for a while is kept beside, not in place of, what holds in general.
     """
-    if candidate.topic in _POINTS or candidate.kind == "event" or not times.is_temporary(clause.said):
+    if candidate.kind in ("event", "plan"):
+        return _happening(candidate, turn)
+    if candidate.topic == "relation" and candidate.excerpt:  # named in passing: that there is one does not end
         return candidate
-    end = times.end_of(clause.said, turn.at)
+    said = f"{clause.when} {clause.said}"
+    if candidate.topic in _POINTS or not times.is_temporary(said):
+        return candidate
+    end = times.end_of(said, turn.at)
     if end is None:
         return None
     return candidate.change(topic="general", slot=candidate.slot or candidate.value, valid_to=end, expires_at=end)
+
+
+def _happening(candidate: Candidate, turn: Turn) -> Candidate:
+    """An event with the day, month or year it happened instead of "last week"; a plan ends with the time it names."""
+    ahead = candidate.kind == "plan"
+    told = times.timed(candidate.content)
+    moment = times.moment(told[0], turn.at, ahead=ahead) if told else None
+    if told is None or moment is None:
+        return candidate
+    content = candidate.content[: told.start()] + moment.said + candidate.content[told.end() :]
+    end = moment.end if ahead else None
+    return candidate.change(content=content, valid_from=moment.start, valid_to=end, expires_at=end)
 
 
 def _keep(candidate: Candidate, kept: dict[tuple[str, ...], Candidate]) -> None:

@@ -3,10 +3,13 @@
 from langmem_adapter.extraction.patterns import (
     affairs,
     corrections,
+    doings,
     events,
     food,
     identity,
+    passing,
     people,
+    plans,
     style,
     tastes,
     work,
@@ -22,6 +25,12 @@ RULES: tuple[Rule, ...] = (
     *work.RULES,
     *tastes.RULES,
     *events.RULES,
+    *doings.RULES,
+    *plans.RULES,
+    *passing.RULES,
     *affairs.RULES,
 )
 """Every rule; the first that makes something of a clause wins."""
+
+ASIDES: tuple[Rule, ...] = passing.ASIDES
+"""What each may add to what a clause has taught."""

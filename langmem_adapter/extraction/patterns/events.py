@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator
 
 from langmem_adapter.extraction.clauses import Clause
-from langmem_adapter.extraction.phrases import fact, rule, thing
+from langmem_adapter.extraction.phrases import dated, fact, rule, thing, told, undated
+from langmem_adapter.extraction.times import timed
 from langmem_adapter.records import Candidate
 
 _WHEN = r"(?:(?:just|recently|finally|also|even|actually|have|officially|already)\s+)*"
@@ -19,17 +20,31 @@ _UNDERTAKING = (
 )
 
 
-def _milestone(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+def _milestone(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
     what = thing(match["what"], 8)
     if what:
+        when = _when(match["what"], clause)
         verb = " ".join(match["verb"].casefold().split())
         joint = ", together with others," if match["who"].casefold().startswith("we") else ""
-        yield fact(f"The user{joint} {verb} {what}.", "general", f"{verb} {what}", "happened", kind="event")
+        yield fact(
+            f"The user{joint} {verb} {undated(what)}{when}.",
+            "general",
+            f"{verb} {undated(what)}",
+            "happened",
+            kind="event",
+        )
 
 
-def _personal(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+def _when(what: str, clause: Clause) -> str:
+    """When it was, if the same words or those before them say so."""
+    found = timed(told(what) or "")
+    return f" {found[0]}" if found else dated("", clause)
+
+
+def _personal(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
     verb = " ".join(match["verb"].casefold().split())
-    yield fact(f"The user {verb}.", "general", verb, "happened", kind="event")
+    when = _when(match.string[match.start("verb") :], clause)
+    yield fact(f"The user {verb}{when}.", "general", verb, "happened", kind="event")
 
 
 RULES = (

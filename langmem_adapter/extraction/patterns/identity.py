@@ -184,8 +184,13 @@ def _lives(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
         preposition = preposition if preposition in ("in", "at", "on", "near", "outside") else "in"
         replaces = place(match.groupdict().get("old") or "")
         yield fact(f"The user lives {preposition} {where}.", "home/location", value=where, replaces=replaces)
+        if household := _HOUSEHOLD.search(match["where"]):
+            who = thing(household["who"], 6)
+            if who:
+                yield fact(f"The user lives with {who}.", "general", "household", who)
 
 
+_HOUSEHOLD = re.compile(r"\bwith\s+(?P<who>(?:my|our)\s+[^,;:]+)$", re.IGNORECASE)
 _ROAD = re.compile(
     r"\b(?:street|st|road|rd|avenue|ave|lane|drive|way|hill|island|islands|isle|coast|square|row|boulevard"
     r"|close|terrace|crescent|court"
@@ -282,7 +287,7 @@ RULES = (
     rule(
         r"my\s+(?P<what>shoe\s+size|clothes\s+size|shirt\s+size|dress\s+size|ring\s+size|blood\s+type"
         r"|height|star\s+sign|zodiac\s+sign|time\s*zone|"
-        r"postcode|zip\s+code|religion|faith|nationality|alma\s+mater|home\s*town|email(?:\s+address)?"
+        r"postcode|zip\s+code|religion|faith|nationality|alma\s+mater|home\s*town|email(?:\s+address)?|(?:phone|mobile|cell)\s+number|phone"
         r"|website|star\s+sign|home\s+airport|bank)\s+is\s+"
         r"(?P<is>[^\s].{0,60})",
         _attribute,
@@ -360,7 +365,16 @@ RULES = (
         rf"{_MONTH}\b.{{0,8}}|{_MONTH}\s+(?:the\s+)?\d{{1,2}}(?:st|nd|rd|th)?.{{0,8}})",
         _birthday,
     ),
+    rule(
+        rf"i\s+was\s+born\s+in\s+(?P<year>(?:{_MONTH}\s+(?:of\s+)?)?(?:19|20)\d\d)(?=$|[,.!]|\s+(?:in|and)\b)",
+        lambda m, c: iter([fact(f"The user was born in {m['year']}.", "general", "born in", m["year"])]),
+    ),
     rule(r"i\s+was\s+born\s+(?:and\s+raised\s+)?in\s+(?P<where>.+)", _born_in),
+    rule(
+        r"(?:my|our)\s+(?P<what>(?:(?:total|travel|monthly|weekly|food|rent|max(?:imum)?|overall)\s+)?budget(?:\s+for\s+[^,;:]{2,40}?)?)"
+        r"\s+is\s+(?:about\s+|around\s+|roughly\s+|up\s+to\s+)?(?P<is>\D{0,5}\d[\w.,]*(?:\s+[\w%€$£/]+){0,4})$",
+        _attribute,
+    ),
     rule(rf"{AM}\s+{ADV}(?:originally\s+)?from\s+(?P<where>.+)", _from),
     rule(r"i\s+(?:originally\s+)?come\s+from\s+(?P<where>.+)", _from),
     rule(

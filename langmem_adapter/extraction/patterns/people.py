@@ -10,7 +10,7 @@ from langmem_adapter.extraction.patterns.work import occupation
 from langmem_adapter.extraction.phrases import HAVE, fact, name, place, rule, thing, things
 from langmem_adapter.records import Candidate
 
-_KIN = (
+KIN = (
     r"(?:(?:eldest|oldest|youngest|elder|older|younger|little|big|baby|twin|middle|late|best|ex|step"
     r"|half|foster|new|good|close|old|grand)[- ]?\s*)*"
     r"(?:step|half-?|ex-?|grand|great-grand)?(?:wife|husband|partner|spouse|fianc[eé]e?|girlfriend"
@@ -23,17 +23,21 @@ _KIN = (
     r"|manager|assistant|teammate|client|"
     r"landlord|landlady|godson|goddaughter|godmother|godfather|mentor|therapist|doctor|dentist|teacher)"
 )
-_PET = (
+PET = (
     r"(?:(?:rescue|old|young|little|elderly|black|white|tabby|ginger|golden)\s+)*(?:dog|cat|puppy"
     r"|kitten|rabbit|bunny|hamster|guinea\s+pig|parrot|budgie|horse|pony|goldfish|tortoise|turtle"
     r"|snake|lizard|gecko|ferret|labrador|lab|poodle|beagle|corgi|pug|terrier|collie|golden\s+"
     r"retriever|spaniel|greyhound|husky|dachshund|bulldog|chihuahua|rat|gerbil|canary|cockatiel|hen"
     r"|chicken|goat)"
 )
-_WHO = rf"(?P<who>{_KIN}|{_PET})"
+_WHO = rf"(?P<who>{KIN}|{PET})"
 _NAME = r"(?P<name>(?-i:[A-Z][\w'-]+(?:\s+[A-Z][\w'-]+)?))"
+GIVEN_NAME = (
+    r"(?!(?-i:I|I'm|I've|Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday|God|Christmas|Easter|Day)\b)"
+    r"(?P<name>(?-i:[A-Z][a-z][\w-]+)(?:'s)?)"
+)
 _COUNT = r"(?:one|two|three|four|five|six|seven|eight|nine|ten|\d{1,2}|a\s+couple\s+of|several)"
-_AND_ANOTHER = re.compile(rf"\s+and\s+an?\s+({_PET})\s+(?:called|named)\s+", re.IGNORECASE)
+_AND_ANOTHER = re.compile(rf"\s+and\s+an?\s+({PET})\s+(?:called|named)\s+", re.IGNORECASE)
 
 
 def _person(match: re.Match[str]) -> tuple[str, str]:
@@ -79,7 +83,21 @@ def _has(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
     yield fact(f"The user has {article} {who}.", "relation", who, "yes")
 
 
+_NAMES = re.compile(
+    r"(?:,|:|\s+(?:called|named))\s+(?P<names>(?-i:[A-Z])[\w'-]+(?:(?:,|,?\s+and)\s+(?-i:[A-Z])[\w'-]+)+)$",
+    re.IGNORECASE,
+)
+
+
 def _has_many(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    if named := _NAMES.search(match["list"]):
+        one = re.match(
+            rf"(?P<n>{_COUNT})\s+(?P<what>(?:[a-z]+[- ])?[a-z]+)$", match["list"][: named.start()], re.IGNORECASE
+        )
+        if one and re.search(_MANY, one["what"], re.IGNORECASE):
+            n, what = one["n"].casefold(), one["what"].casefold()
+            yield fact(f"The user has {n} {what}, {named['names']}.", "relation", what, n)
+        return
     for part in re.split(r"\s*,\s*|\s+and\s+", match["list"]):
         one = re.match(rf"(?P<n>{_COUNT}|an?)\s+(?P<what>(?:\w+[- ]){{0,2}}?\w+)$", part.strip(" ."), re.IGNORECASE)
         if one and re.search(_MANY, one["what"], re.IGNORECASE):
