@@ -110,7 +110,7 @@ def _undated(candidate: Candidate) -> str:
     content = candidate.content
     for time in (candidate.valid_from, candidate.valid_to):
         for form in ("%Y-%m-%d", "%Y-%m", "%Y") if time else ():
-            content = re.sub(rf"\b(on|in|of|[A-Z][a-z]+) {time:{form}}(?![\w-])", r"\1", content)
+            content = re.sub(rf"\b(on|in|of|around|[A-Z][a-z]+) {time:{form}}(?![\w-])", r"\1", content)
     return content
 
 

@@ -88,7 +88,7 @@ GOODS = words_of(
     "house flat apartment condo home cabin cottage farm land car van bike bicycle motorbike motorcycle scooter boat "
     "truck suv tesla guitar piano keyboard violin cello drums ukulele camera telescope lens tattoo piercing puppy "
     "kitten dog cat rabbit hamster turtle turtles parrot tortoise fish aquarium horse pony chickens goat snake lizard "
-    "tank tent kayak surfboard skateboard skis snowboard treadmill bike console playstation xbox switch laptop computer pc "
+    "tank tent kayak surfboard skateboard skis snowboard treadmill console playstation xbox switch laptop computer pc "
     "phone iphone ipad kindle tablet headphones drone microscope loom kiln easel glasses braces pacemaker watch "
     "promotion raise job internship scholarship divorce haircut mortgage loan necklace ring tickets gear equipment"
 )
@@ -100,6 +100,15 @@ HAPPENINGS = words_of(
 )
 
 
+CHORES = words_of(
+    "bed store supermarket office work loo bathroom toilet kitchen desk image images module modules library package "
+    "packages service services cluster instance deployment feature features fix patch pipeline notebook spreadsheet "
+    "report reports refund quote reply parcel delivery issue setback letdown blast fun day week night call calls bus "
+    "train tram taxi shower nap breakfast lunch data dataset branch image plan plans deadline shift job website class "
+    "laptop ideas help support news suggestion recommendation word words note doubt trouble cold headache dream "
+    "dinner interview experience milestone accomplishment incident battle moment appointment conversation exam"
+)
+"""What is done on any day: that it was done on a certain one is not worth keeping."""
 POSSESSIONS = words_of(
     "belt degree phd master's masters bachelor's bachelors mba diploma certificate certification licence license "
     "passport podcast blog channel garden allotment greenhouse boat motorcycle motorbike campervan caravan cabin "
@@ -117,12 +126,19 @@ ALL_OF_LIFE = (
 )
 
 
-_SPLIT = re.compile(r"\s+(?:about|for|with|from|of|in|at|on|by|as|and|or|to|into|near|called|named|because)\s+")
+_SPLIT = re.compile(
+    r"\s+(?:about|for|with|from|of|in|at|on|by|as|and|or|to|into|near|called|named|because|against|during|after)\s+"
+)
+
+
+_BEHIND = words_of("together again myself alone once twice recently too also online")
 
 
 def noun(part: str) -> str:
     """The word that a phrase is about: "a weekend yoga class" is a class."""
     words = re.findall(r"[\w'-]+", part.casefold())
+    while words and words[-1] in _BEHIND:
+        words.pop()
     return words[-1] if words else ""
 
 

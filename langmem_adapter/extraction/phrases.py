@@ -280,17 +280,17 @@ def things(words: str, most: int = 5) -> list[str]:
 
 _TOLD_STOP = re.compile(
     r"(?:\s*[,;:()]|\s+[-–—]+\s|\s+(?:which|who|whom|that|where|because|cause|'cause|cos|(?-i:so)|but|while|when|whenever|if"
-    r"|though|although|since|until|till|after|before|than|instead|thanks|hoping|even|just|especially|lol|haha|btw"
+    r"|though|although|since|until|till|after|before|than|instead|thanks|hoping|wow|even|just|especially|lol|haha|btw"
     r"|as\s+(?:i|we|it|he|she|they|you|the|if|well|soon|long|my|our|usual|always)"
     r"|(?<!learn\s)(?<!learn\show\s)to(?!\s+(?:(?:the|an?|my|our|school|work|church|college|university|\d+)\b|(?-i:[A-Z])|\w+ing\b))"
     r"|(?:and|or)\s+(?:am|is|was|were|are|had|have|has|got|felt|it|it's|that|they|there|now|then|even|really|took|went"
-    r"|made|met|won|lost|saw|found|did|came|said|told|love|can't|could|will|would|hope|so|something|everything|nothing|i|we|he|she|\w+ed))\b).*",
+    r"|made|met|won|lost|saw|found|did|came|said|told|love|can't|could|will|would|hope|so|something|everything|nothing|wow|i|we|he|she|\w+ed))\b).*",
     re.IGNORECASE | re.DOTALL,
 )
 _TOLD_NO = re.compile(
     r"\b(?:i|i'm|i've|you|your|yours|he|him|his|she|her|hers|they|them|it|its|it's|we|us|me|this(?!\s+(?:past\s+)?(?:week"
     r"|month|year|morning|afternoon|evening|spring|summer|autumn|fall|winter|\w+day|may|june|july|january|february|march"
-    r"|april|august|september|october|november|december)\b)|that|these|those|is|are|was|were|am)\b|[{}\[\]<>=|\\]",
+    r"|april|august|september|october|november|december)\b)|that|here|there|these|those|is|are|was|were|am)\b|[{}\[\]<>=|\\]",
     re.IGNORECASE,
 )
 _TOLD_TAIL = re.compile(
@@ -308,7 +308,7 @@ def told(words: str, most: int = 14) -> str | None:
         cut = shorter
     if not cut or MASK in cut or _TOLD_NO.search(cut) or len(cut) > 120 or len(cut.split()) > most:
         return None
-    return re.sub(r"\b(?:my|our)\b", "their", cut, flags=re.IGNORECASE)
+    return re.sub(r"\b(?:my|our)\b", "their", cut, flags=re.IGNORECASE).replace(" together ", " ")
 
 
 def undated(words: str) -> str:

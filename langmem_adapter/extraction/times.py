@@ -149,7 +149,9 @@ def moment(words: str, at: datetime, *, ahead: bool = False) -> Moment | None:
     if re.fullmatch(r"today|tonight|this (?:morning|afternoon|evening)", said):
         return _day(day)
     if match := _AGO.fullmatch(said):
-        return _counted(day, match, -1)
+        found = _counted(day, match, -1)
+        about = found and re.match(r"about |around ", said)
+        return Moment(found.start, found.end, re.sub("^in ", "around ", found.said)) if found and about else found
     if match := _AHEAD.fullmatch(said) if ahead else None:
         return _counted(day, match, 1)
     if match := _DATED.fullmatch(said):

@@ -8,6 +8,7 @@ from langmem_adapter.extraction.life import (
     ALL_OF_LIFE,
     ANYTHING,
     CAREER,
+    CHORES,
     GOODS,
     HAPPENINGS,
     HONOURS,
@@ -40,6 +41,8 @@ _PASTIME = (
 )
 
 
+_IF_DATED = words_of("-")
+"""No word: such a verb teaches nothing without a day."""
 _LIFE: dict[str, frozenset[str]] = {
     # verb: what it must be about; nothing: whatever is not of the moment
     **dict.fromkeys(
@@ -70,6 +73,9 @@ _LIFE: dict[str, frozenset[str]] = {
     **dict.fromkeys(("ran", "led", "gave"), OCCASIONS | words_of("talk speech recital")),
     **dict.fromkeys(("passed", "failed"), words_of("exam exams test bar boards finals licence license certification")),
     "celebrated": OCCASIONS | words_of("christmas easter diwali hanukkah eid thanksgiving graduation"),
+    "signed-with": CAREER,
+    **dict.fromkeys(("met", "saw", "watched", "read", "cooked", "baked", "played", "performed", "entered"), _IF_DATED),
+    **dict.fromkeys(("streamed", "scored", "introduced", "moved", "caught", "fixed-up", "held", "threw"), _IF_DATED),
     "learned": PURSUITS,
     "learnt": PURSUITS,
 }
@@ -106,11 +112,26 @@ def _did(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
     if not what or not (_OWNED.match(what) or allowed) or (verb == "got" and match["who"][-2:].casefold() == "ve"):
         return
     named = verb in ("visited", "explored", "went to") and is_a_place(what)
-    if not named and not is_of_life(what, allowed, farther=verb == "took"):
+    if not named and not is_of_life(what, allowed, farther=verb == "took") and not _on_a_day(what, clause):
         return
     if verb in ("passed", "failed") and not re.match(r"their\s|the\s+bar\b", what):
         return
     yield event(f"The user {verb} {what}{dated(what, clause)}.", f"{verb} {undated(what)}")
+
+
+def _on_a_day(what: str, clause: Clause) -> bool:
+    """Whether it is told with its time, as a story is, and is none of the things that every day is full of."""
+    parts = _PARTS.split(undated(what))
+    return (
+        bool(clause.when or timed(what))
+        and bool(_OWNED.match(what))
+        and bool(noun(parts[0]))
+        and not any(noun(p) in CHORES | MATTERS_OF_NOW for p in parts[:2])
+        and not re.search(r"\d\s*(?:am|pm|o'clock)\b|\bat\s+(?:\d|noon|ten|eight|nine)", what, re.IGNORECASE)
+    )
+
+
+_PARTS = re.compile(r"\s+(?:about|for|with|from|of|in|at|on|to|into|against|during|after)\s+")
 
 
 def event(content: str, slot: str) -> Candidate:
@@ -119,8 +140,12 @@ def event(content: str, slot: str) -> Candidate:
 
 def _did_my(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
     """The same with "I" left out, as people write, at the start of a sentence about something of the speaker's."""
-    if clause.sentence.startswith(clause.said[:20]) and clause.said[0].isupper():
+    if _opens_sentence(clause):
         yield from _did(match, clause)
+
+
+def _opens_sentence(clause: Clause) -> bool:
+    return clause.sentence.startswith(clause.said[:20]) and clause.said[0].isupper()
 
 
 def _went(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
@@ -132,6 +157,8 @@ def _went(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
 
 
 def _hurt(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
+    if not match["who"] and not _opens_sentence(clause):
+        return
     verb, part = match["verb"].casefold(), " ".join(match["part"].casefold().split())
     when = dated("", clause) or (f" {found[0]}" if (found := timed(match["rest"] or "")) else "")
     yield event(f"The user {verb} their {part}{when}.", f"{verb} {part}")
@@ -161,6 +188,7 @@ _NOW = {
     "starting": CAREER | PURSUITS,
     "opening": CAREER,
     "launching": CAREER,
+    **dict.fromkeys(("practicing for", "practising for"), OCCASIONS),
     "practicing": PURSUITS,
     "practising": PURSUITS,
     "playing": PURSUITS | words_of("tournament"),
@@ -290,7 +318,7 @@ RULES = (
     ),
     rule(rf"{_I}(?:went|gone)\s+(?P<pastime>{_PASTIME})\b(?P<rest>.*)", _went),
     rule(
-        rf"{_I}(?P<verb>broke|sprained|twisted|tore|fractured|dislocated|injured|hurt|strained)\s+my\s+(?P<part>{_BODY})"
+        rf"(?:{_I})?(?P<verb>broke|sprained|twisted|tore|fractured|dislocated|injured|hurt|strained)\s+my\s+(?P<part>{_BODY})"
         r"(?!\s+(?:to|trying|for|over|working)\b)(?P<rest>.*)",
         _hurt,
     ),
@@ -312,7 +340,7 @@ RULES = (
     ),
     rule(
         rf"(?:my|our)\s+(?P<who>{KIN}|{PET})(?:,?\s+{GIVEN_NAME},?)?\s+(?:just\s+|recently\s+|sadly\s+)?"
-        r"(?P<verb>died|passed\s+away|was\s+born|got\s+(?:married|engaged|divorced|pregnant)|graduated|retired|had\s+(?:a\s+baby"
+        r"(?P<verb>died|passed\s+away|was\s+born|got\s+(?:into\s+an\s+accident|married|engaged|divorced|pregnant)|graduated|retired|had\s+(?:a\s+baby"
         r"|twins|a\s+stroke|a\s+heart\s+attack|surgery|an\s+accident)|broke\s+(?:his|her)\s+(?:leg|arm|wrist|ankle|hip))"
         r"(?=$|[,.!]|\s)(?P<rest>[^;:]*)",
         _kin_did,

@@ -188,6 +188,13 @@ def _interest(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
         yield fact(f"The user is interested in {what}.", "preference/likes", what, "like", kind="preference")
 
 
+def _seeks(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    what = told(match["what"])
+    if what:
+        how = " ".join(match["how"].casefold().split())
+        yield fact(f"The user is {how} for {what}.", "project", f"new {what}", "active", kind="project")
+
+
 def _soothes(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
     what, how = thing(match["what"], 5), " ".join(match["how"].casefold().split())
     if what and (re.match(r"\w+ing\b", what, re.IGNORECASE) or noun(what) in PURSUITS):
@@ -219,6 +226,11 @@ RULES = (
     rule(
         rf"(?:i've|i\s+have|we've|we\s+have)\s+had\s+(?P<what>(?:my|our|an?|this|these)\s+[^,;:]{{2,50}}?)\s+(?P<span>{SPAN})\b",
         _long_had,
+    ),
+    rule(
+        rf"{I_AM}(?P<how>looking|searching|on\s+the\s+(?:hunt|lookout))\s+for\s+(?P<what>(?:an?|my)\s+(?:[\w-]+\s+){{0,3}}?(?:job"
+        r"|internship|apartment|flat|house|flatmate|roommate|housemate|place\s+to\s+live))\b",
+        _seeks,
     ),
     rule(rf"{I_AM}interested\s+in\s+(?P<what>.+)", _interest),
     rule(

@@ -189,7 +189,7 @@ RULES = (
         tolerates=("modal",),
     ),
     rule(
-        rf"{I_AM}(?P<verb>flying|going|travelling|traveling|driving|heading|visiting|starting|hosting|running|performing|competing"
+        rf"{I_AM}(?P<verb>off|flying|going|travelling|traveling|driving|heading|visiting|starting|hosting|running|performing|competing"
         r"|having|attending|taking|moving|getting\s+married|graduating|retiring|giving\s+birth)(?P<what>(?!\s+to\s+(?:[a-z]+\s+)"
         r"(?:it|this|that|you)\b).*)",
         _will,
