@@ -161,7 +161,9 @@ _SOMETIMES = _any(
     r"|\bin\s+(?:the\s+)?(?:winter|summer|spring|autumn|january|public)\b(?!\s+\d)"
     r"|\bon\s+and\s+off\b|\bbefore\s+(?:six|6)\b|\bper\s+week\b|\b(?:one|two|three|four|\d)\s+days?\s+a\s+week\b",
 )
-_LIVES_WITH = re.compile(r"(\b(?:live|living|based)\s+in\s+[^,]{1,40}?)\s+with\s+(?:my|our)\b.*", re.IGNORECASE)
+_LIVES_WITH = re.compile(
+    r"(\b(?:(?:live|living|based)\s+in|(?:moved|relocated)\s+to)\s+[^,]{1,40}?)\s+with\s+(?:my|our)\b.*", re.IGNORECASE
+)
 _GOES_ON = re.compile(r"\s*,?\s*(?:while|whilst|when|whenever|except|only|but\s+only|at\s+least)\b", re.IGNORECASE)
 _MODAL = _any(
     r"\bi(?:'d|\s+(?:would|could|might|may|should|shall|will))\b(?!\s+(?:rather|prefer)\b)",

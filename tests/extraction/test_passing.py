@@ -109,6 +109,28 @@ TOLD = [
     ("My bike is a blue Gazelle.", ["preference/tool: The user's bike is a blue Gazelle."]),
     ("My mobile number is 0470 12 34 56.", ["general: The user's mobile number is 0470 12 34 56."]),
     ("My train leaves at 7 tomorrow.", ["general: The user's train leaves at 7 on 2026-05-05."]),
+    ("We have twins.", ["relation: The user has twins."]),
+    ("I'm flying to Boston on Thursday.", ["general: The user is flying to Boston on 2026-05-07."]),
+    ("I'm hosting a barbecue on Saturday.", ["general: The user is hosting a barbecue on 2026-05-09."]),
+    ("I've got tickets for the opera on Friday.", ["general: The user has tickets for the opera on 2026-05-08."]),
+    ("We're getting a puppy next month.", ["general: The user is getting a puppy in 2026-06."]),
+    ("I want to learn to sail some day.", ["project: The user would like to learn to sail some day."]),
+    ("I've worked as a midwife for nine years.", ["general: The user has worked as a midwife for nine years."]),
+    ("I can't swim.", ["general: The user cannot swim."]),
+    ("I'm taking antibiotics until Friday.", ["general: The user is taking antibiotics."]),
+    ("I'm in the middle of a divorce.", ["project: The user is in the middle of a divorce."]),
+    ("I live near the harbour.", ["general: The user lives near the harbour."]),
+    ("I usually have breakfast at six.", ["general: The user usually has breakfast at six."]),
+    ("My kids are 6 and 9.", ["relation: The user's kids are 6 and 9."]),
+    ("My mother is 81.", ["relation: The user's mother is 81."]),
+    ("My daughter plays the oboe.", ["relation: The user's daughter plays the oboe."]),
+    ("My grandfather was born in Lviv.", ["relation: The user's grandfather was born in Lviv."]),
+    ("Our anniversary is on 12 June.", ["general: The user's anniversary is 12 June."]),
+    (
+        "I've just moved to Lyon with my sister.",
+        ["home/location: The user lives in Lyon.", "general: The user lives with their sister."],
+    ),
+    ("I go swimming every Tuesday.", ["general: The user goes swimming every Tuesday."]),
 ]
 
 
@@ -221,6 +243,11 @@ JESTS_AND_IDIOMS = [
     "I'm reading you loud and clear.",
     "I was diagnosed with a bad case of Mondays.",
     "I'm part of the problem.",
+    "I can't swim in money.",
+    "I'm getting a headache tomorrow.",
+    "My brother plays a big role here.",
+    "I've worked like a dog for ten years.",
+    "I live near enough.",
     "I've been there.",
 ]
 PLAYED = [

@@ -96,7 +96,8 @@ def _chose(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
 
 
 _HABITS = (
-    r"(?:mentor|tutor|cook|bake|play|cycle|bike|swim|drive|drink|smoke|vape|collect|teach|read|watch|listen\s+to"
+    r"(?:mentor|tutor|have\s+(?:breakfast|lunch|dinner|supper)|cook|bake|play|cycle|bike|swim|drive|drink|smoke"
+    r"|vape|collect|teach|read|watch|listen\s+to"
     r"|follow|commute|volunteer|garden|paint|draw|"
     r"sing|knit|sew|crochet|hike|camp|fish|ski|snowboard|surf|train|practi[sc]e|meditate|attend"
     r"|wake\s+up|get\s+up|go\s+to\s+bed|go\s+running|"

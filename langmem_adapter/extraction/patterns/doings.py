@@ -24,7 +24,7 @@ from langmem_adapter.extraction.life import (
 )
 from langmem_adapter.extraction.patterns.people import GIVEN_NAME, KIN, PET
 from langmem_adapter.extraction.phrases import I_AM, SPAN, dated, fact, rule, third, told, undated
-from langmem_adapter.extraction.times import is_ahead, timed
+from langmem_adapter.extraction.times import timed
 from langmem_adapter.records import Candidate
 
 _BODY = (
@@ -176,6 +176,16 @@ def _has_been(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
     yield fact(f"The user has been {said} {span}.", "general", said, span)
 
 
+def _has_done(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    verb, what, span = match["verb"].casefold(), told(match["what"]), " ".join(match["span"].split())
+    if (
+        what
+        and is_of_life(re.sub(r"^(?:as|at|in|for|with|on)\s+", "", what), ANYTHING)
+        and "i was" not in span.casefold()
+    ):
+        yield fact(f"The user has {verb} {what} {span}.", "general", f"{verb} {what}", span)
+
+
 _IDLE = re.compile(
     r"(?:wait|look|try|think|feel|hav|gett|say|tell|ask|want|mean|star|search|be|dy|miss|hop|wonder|struggl|talk|keep"
     r"|send|call|us|pay|fight|deal|debugg|fix|stuck|com|mak|tak|put|see|runn|chas|stay)ing\b"
@@ -224,7 +234,7 @@ _DOING = "|".join(sorted((v.replace(" ", r"\s+") for v in _NOW), key=len, revers
 def _is_doing(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
     """What the user is busy with these weeks: "I'm taking a pottery class", "I've been reading Dune"."""
     verb, what = " ".join(match["verb"].casefold().split()), told(match["what"])
-    if not what or (match["been"] is None and timed(what) and is_ahead(what)):
+    if not what or (match["been"] is None and timed(what)):  # of a day that is to come: a plan
         return
     title = verb in ("reading", "playing") and re.match(
         r"[A-Z0-9][\w':-]*(?:\s+(?:of|the|and|[A-Z0-9][\w':-]*))*$", what
@@ -261,7 +271,7 @@ def _regularly(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
     verb, what, often = (
         match["verb"].casefold(),
         told(match["what"] or "") or "",
-        " ".join(match["often"].casefold().split()),
+        " ".join(match["often"].split()),
     )
     if (
         _NO_HABIT.match(f"{verb} {what}".strip())
@@ -275,9 +285,12 @@ def _regularly(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
 
 
 _NO_HABIT = re.compile(
-    r"(?:\w+(?:ed|ght)|was|were|had|did|went|got|took|made|said|saw|came|gave|found|won|lost|met|ran|ate|kept|felt|left|wrote"
-    r"|told|heard|am|is|have|can|could|will|would|should|must|may|might|want|wish|hope|think|guess|need|forget|get|see|hear"
-    r"|just|only|never|almost|nearly|hardly|don't|didn't|won't|can't|cannot|say|die|learn|feel|know|tell|ask|call|love|like|play\s+(?:dead|along|dumb))$"
+    r"(?:\w+(?:ed|ght)|was|were|had|did|went|got|took|made|said|saw|came|gave|found|won|lost|met|ran|ate|kept"
+    r"|felt|left|wrote"
+    r"|told|heard|am|is|have|can|could|will|would|should|must|may|might|want|wish|hope|think|guess|need|forget"
+    r"|get|see|hear"
+    r"|just|only|never|almost|nearly|hardly|don't|didn't|won't|can't|cannot|say|die|learn|feel|know|tell|ask|call"
+    r"|love|like|play\s+(?:dead|along|dumb))$"
 )
 
 
@@ -292,6 +305,11 @@ def _kin_did(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
     label = f"{who} {(match['name'] or '').removesuffix(chr(39) + 's')}".strip()
     found = timed(match["rest"] or "")
     when = f" {found[0]}" if found and found.start() < 2 else dated("", clause)
+    if verb == "was born" and not when:
+        where = re.match(r"\s+in\s+(?-i:[A-Z])[\w'-]+(?:\s+(?-i:[A-Z])[\w'-]+)?", match["rest"], re.IGNORECASE)
+        if where is None:
+            return
+        when = where[0]
     yield fact(
         f"The user's {label} {verb}{when}.", "relation", f"{label} {verb}", "happened", kind="event", subject=label
     )
@@ -311,6 +329,12 @@ _BEEN = (
 
 RULES = (
     rule(rf"{_BEEN}(?P<verb>[a-z]+ing)\s*(?P<what>[^;:]*?)\s+(?P<span>{SPAN})\b", _has_been),
+    rule(
+        r"(?:i've|i\s+have)\s+(?P<verb>worked(?=\s+(?:as|at|for|in|with)\b)|studied|taught|played|painted|sung"
+        r"|danced|run|practi[cs]ed|coached|volunteered"
+        rf"|owned|driven|lived)\s+(?P<what>[^,;:]{{2,60}}?)\s+(?P<span>{SPAN})\b",
+        _has_done,
+    ),
     rule(rf"{_I}(?P<verb>{_DONE})\s+(?P<what>.+)", _did, tolerates=("past",)),
     rule(
         rf"(?:just\s+|finally\s+|recently\s+)?(?P<who>)(?P<verb>{_DONE})\s+(?P<what>(?:my|our)\s+.+)",
@@ -318,7 +342,8 @@ RULES = (
     ),
     rule(rf"{_I}(?:went|gone)\s+(?P<pastime>{_PASTIME})\b(?P<rest>.*)", _went),
     rule(
-        rf"(?:{_I})?(?P<verb>broke|sprained|twisted|tore|fractured|dislocated|injured|hurt|strained)\s+my\s+(?P<part>{_BODY})"
+        rf"(?:{_I})?(?P<verb>broke|sprained|twisted|tore|fractured|dislocated|injured|hurt"
+        rf"|strained)\s+my\s+(?P<part>{_BODY})"
         r"(?!\s+(?:to|trying|for|over|working)\b)(?P<rest>.*)",
         _hurt,
     ),
@@ -328,9 +353,12 @@ RULES = (
     ),
     rule(
         r"i\s+(?:also\s+|usually\s+|still\s+|always\s+|try\s+to\s+)?(?P<verb>[a-z]+)(?:\s+(?P<what>[^,;:]{2,60}?))?\s+"
-        r"(?P<often>every\s+(?:single\s+|other\s+)?(?:day|morning|evening|night|week|weekend|month|year|summer|winter|spring"
-        r"|autumn|(?:mon|tues|wednes|thurs|fri|satur|sun)day)|(?:once|twice|three\s+times|four\s+times|five\s+times)\s+a\s+"
-        r"(?:day|week|month|year)|on\s+(?:mon|tues|wednes|thurs|fri|satur|sun)days)(?=$|[,.!]|\s+(?:and|with|to|for|before"
+        r"(?P<often>every\s+(?:single\s+|other\s+)?(?:day|morning|evening|night|week|weekend|month|year|summer"
+        r"|winter|spring"
+        r"|autumn|(?:mon|tues|wednes|thurs|fri|satur|sun)day)|(?:once|twice|three\s+times|four\s+times"
+        r"|five\s+times)\s+a\s+"
+        r"(?:day|week|month|year)|on\s+(?:mon|tues|wednes|thurs|fri|satur|sun)days)(?=$|[,.!]|\s+(?:and|with|to"
+        r"|for|before"
         r"|after|because|since|at|in)\b)",
         _regularly,
     ),
@@ -340,8 +368,10 @@ RULES = (
     ),
     rule(
         rf"(?:my|our)\s+(?P<who>{KIN}|{PET})(?:,?\s+{GIVEN_NAME},?)?\s+(?:just\s+|recently\s+|sadly\s+)?"
-        r"(?P<verb>died|passed\s+away|was\s+born|got\s+(?:into\s+an\s+accident|married|engaged|divorced|pregnant)|graduated|retired|had\s+(?:a\s+baby"
-        r"|twins|a\s+stroke|a\s+heart\s+attack|surgery|an\s+accident)|broke\s+(?:his|her)\s+(?:leg|arm|wrist|ankle|hip))"
+        r"(?P<verb>died|passed\s+away|was\s+born|got\s+(?:into\s+an\s+accident|married|engaged|divorced|pregnant)"
+        r"|graduated|retired|had\s+(?:a\s+baby"
+        r"|twins|a\s+stroke|a\s+heart\s+attack|surgery|an\s+accident)|broke\s+(?:his|her)\s+(?:leg|arm|wrist"
+        r"|ankle|hip))"
         r"(?=$|[,.!]|\s)(?P<rest>[^;:]*)",
         _kin_did,
     ),

@@ -229,7 +229,7 @@ def _attribute(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
 
 def _dwelling(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
     what = thing(match["what"], 8)
-    if what and DWELLING.search(what):
+    if what and (DWELLING.search(what) or match["prep"].casefold() == "near"):
         yield fact(f"The user lives {match['prep'].casefold()} {what}.", "general", "dwelling", what)
 
 
@@ -287,7 +287,8 @@ RULES = (
     rule(
         r"my\s+(?P<what>shoe\s+size|clothes\s+size|shirt\s+size|dress\s+size|ring\s+size|blood\s+type"
         r"|height|star\s+sign|zodiac\s+sign|time\s*zone|"
-        r"postcode|zip\s+code|religion|faith|nationality|alma\s+mater|home\s*town|email(?:\s+address)?|(?:phone|mobile|cell)\s+number|phone"
+        r"postcode|zip\s+code|religion|faith|nationality|alma\s+mater|home\s*town|email(?:\s+address)?|(?:phone"
+        r"|mobile|cell)\s+number|phone"
         r"|website|star\s+sign|home\s+airport|bank)\s+is\s+"
         r"(?P<is>[^\s].{0,60})",
         _attribute,
@@ -361,6 +362,11 @@ RULES = (
         _birthday,
     ),
     rule(
+        rf"(?:my|our)\s+(?P<what>(?:wedding\s+)?anniversary|name\s+day)\s+is\s+(?:on\s+)?(?P<is>(?:the\s+)?\d{{1,2}}"
+        rf"(?:st|nd|rd|th)?(?:\s+of)?\s+{_MONTH}|{_MONTH}\s+\d{{1,2}}(?:st|nd|rd|th)?)",
+        _attribute,
+    ),
+    rule(
         rf"i\s+was\s+born\s+on\s+(?P<day>(?:the\s+)?\d{{1,2}}(?:st|nd|rd|th)?(?:\s+of)?\s+"
         rf"{_MONTH}\b.{{0,8}}|{_MONTH}\s+(?:the\s+)?\d{{1,2}}(?:st|nd|rd|th)?.{{0,8}})",
         _birthday,
@@ -371,7 +377,8 @@ RULES = (
     ),
     rule(r"i\s+was\s+born\s+(?:and\s+raised\s+)?in\s+(?P<where>.+)", _born_in),
     rule(
-        r"(?:my|our)\s+(?P<what>(?:(?:total|travel|monthly|weekly|food|rent|max(?:imum)?|overall)\s+)?budget(?:\s+for\s+[^,;:]{2,40}?)?)"
+        r"(?:my|our)\s+(?P<what>(?:(?:total|travel|monthly|weekly|food|rent|max(?:imum)?"
+        r"|overall)\s+)?budget(?:\s+for\s+[^,;:]{2,40}?)?)"
         r"\s+is\s+(?:about\s+|around\s+|roughly\s+|up\s+to\s+)?(?P<is>\D{0,5}\d[\w.,]*(?:\s+[\w%€$£/]+){0,4})$",
         _attribute,
     ),

@@ -54,7 +54,8 @@ def _holds(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
 _AIDS = (
     r"(?:wheelchair|accessible|accessibility|step[- ]free|ground[- ]floor|hypoallergenic|non-?smoking"
     r"|hearing\s+(?:aid|loop)|subtitles|captions|large\s+print|screen\s+reader|guide\s+dog|service\s+dog"
-    r"|walking\s+(?:stick|frame)|crutches|cane|child\s+seat|car\s+seat|high\s*chair|cot|crib|insulin|interpreter|glasses|epi-?pen|lift|elevator)"
+    r"|walking\s+(?:stick|frame)|crutches|cane|child\s+seat|car\s+seat|high\s*chair|cot|crib|insulin|interpreter"
+    r"|glasses|epi-?pen|lift|elevator)"
 )
 
 
@@ -88,7 +89,8 @@ def _passion(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
 
 _BEING = (
     r"(?:fan|dad|mom|mum|mother|father|parent|grandmother|grandfather|grandparent|widow|widower|veteran|immigrant|expat"
-    r"|refugee|introvert|extrovert|night\s+owl|dog\s+owner|cat\s+owner|homeowner|survivor|single\s+(?:mom|mum|dad|parent))"
+    r"|refugee|introvert|extrovert|night\s+owl|dog\s+owner|cat\s+owner|homeowner|survivor|single\s+(?:mom|mum|dad"
+    r"|parent))"
 )
 
 
@@ -123,7 +125,8 @@ def _new(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
 
 
 _TO_COME = re.compile(
-    r"\b(?:want|wish|soon|until|wait|looking|search\w*|name|names|deserve|dream|need|order\w*|going\s+to|yet|not|don't|didn't|haven't|never)\b",
+    r"\b(?:want|wish|soon|until|wait|looking|search\w*|name|names|deserve|dream|need|order\w*|going\s+to|yet|not"
+    r"|don't|didn't|haven't|never)\b",
     re.IGNORECASE,
 )
 
@@ -195,6 +198,30 @@ def _seeks(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
         yield fact(f"The user is {how} for {what}.", "project", f"new {what}", "active", kind="project")
 
 
+_DRUGS = (
+    r"(?:antibiotics|insulin|statins|blood\s+thinners|antidepressants|painkillers|beta[- ]blockers"
+    r"|metformin|ibuprofen|aspirin|medication|steroids|antihistamines|the\s+pill|chemo(?:therapy)?"
+    r"|iron\s+supplements|vitamin\s+\w+|birth\s+control)"
+)
+
+
+def _takes(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    what = " ".join(match["what"].split())
+    yield fact(f"The user is {match['how'].casefold()} {what}.", "general", what, "yes")
+
+
+def _goes_through(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    how, what = " ".join(match["how"].casefold().split()), " ".join(match["what"].casefold().split())
+    what = re.sub(r"^my\b", "their", what)
+    yield fact(f"The user is {how} {what}.", "project", what, "active", kind="project")
+
+
+def _cannot(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    what = " ".join(match["what"].casefold().split())
+    said = "never learned to" if "never" in match[0].casefold() else "cannot"
+    yield fact(f"The user {said} {what}.", "general", what, "cannot")
+
+
 def _soothes(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
     what, how = thing(match["what"], 5), " ".join(match["how"].casefold().split())
     if what and (re.match(r"\w+ing\b", what, re.IGNORECASE) or noun(what) in PURSUITS):
@@ -219,39 +246,58 @@ RULES = (
     rule(rf"{I_AM}(?P<how>part|a\s+member)\s+of\s+(?P<what>.+)", _part_of),
     rule(r"i\s+(?:actually\s+)?grew\s+up\s+(?P<prep>in|on|near)\s+(?P<what>.+)", _grew_up, tolerates=("past",)),
     rule(
-        r"(?:i've|i\s+have|we've|we\s+have)\s+been\s+(?P<state>(?:happily\s+)?married|together|engaged|sober|clean|single"
+        r"(?:i've|i\s+have|we've|we\s+have)\s+been\s+(?P<state>(?:happily\s+)?married|together|engaged|sober"
+        r"|clean|single"
         rf"|divorced|widowed|retired|self-employed|friends)\s+(?P<span>{SPAN})\b",
         _long_been,
     ),
     rule(
-        rf"(?:i've|i\s+have|we've|we\s+have)\s+had\s+(?P<what>(?:my|our|an?|this|these)\s+[^,;:]{{2,50}}?)\s+(?P<span>{SPAN})\b",
+        rf"(?:i've|i\s+have|we've|we\s+have)\s+had\s+(?P<what>(?:my|our|an?|this"
+        rf"|these)\s+[^,;:]{{2,50}}?)\s+(?P<span>{SPAN})\b",
         _long_had,
     ),
     rule(
-        rf"{I_AM}(?P<how>looking|searching|on\s+the\s+(?:hunt|lookout))\s+for\s+(?P<what>(?:an?|my)\s+(?:[\w-]+\s+){{0,3}}?(?:job"
+        rf"{I_AM}(?P<how>looking|searching|on\s+the\s+(?:hunt|lookout))\s+for\s+(?P<what>(?:an?"
+        rf"|my)\s+(?:[\w-]+\s+){{0,3}}?(?:job"
         r"|internship|apartment|flat|house|flatmate|roommate|housemate|place\s+to\s+live))\b",
         _seeks,
     ),
+    rule(rf"{I_AM}(?P<how>on|taking)\s+(?P<what>{_DRUGS})\b", _takes),
+    rule(
+        rf"{I_AM}(?P<how>going\s+through|in\s+the\s+middle\s+of)\s+(?P<what>(?:a|my)\s+(?:divorce|break-?up|separation)"
+        r"|(?:the\s+)?menopause|chemo(?:therapy)?|ivf|fertility\s+treatment)\b",
+        _goes_through,
+    ),
+    rule(
+        r"i(?:\s+can't|\s+cannot|\s+cant|(?:'ve|\s+have)?\s+never\s+learn(?:ed"
+        r"|t)(?:\s+how)?\s+to)\s+(?P<what>swim|drive|cook"
+        r"|dance|sing|ski|skate|whistle|ride\s+a\s+bike|read\s+music|type)(?=$|[,.!])",
+        _cannot,
+    ),
     rule(rf"{I_AM}interested\s+in\s+(?P<what>.+)", _interest),
     rule(
-        r"(?P<what>[a-z][^,;:]{2,40}?)\s+(?:really\s+|always\s+)?(?P<does>helps)\s+me\s+(?:to\s+)?(?P<how>relax|unwind|de-?stress"
+        r"(?P<what>[a-z][^,;:]{2,40}?)\s+(?:really\s+|always\s+)?(?P<does>helps)\s+me\s+(?:to\s+)?(?P<how>relax"
+        r"|unwind|de-?stress"
         r"|calm\s+down|stay\s+calm|sleep|focus|cope|stay\s+(?:fit|sane|healthy|grounded))\b",
         _soothes,
     ),
     rule(
-        r"i\s+find\s+(?P<what>[^,;:]{3,40}?)\s+(?:really\s+|very\s+|so\s+|quite\s+)?(?P<how>relaxing|calming|therapeutic|soothing"
+        r"i\s+find\s+(?P<what>[^,;:]{3,40}?)\s+(?:really\s+|very\s+|so\s+|quite\s+)?(?P<how>relaxing|calming"
+        r"|therapeutic|soothing"
         r"|boring|exhausting|stressful|rewarding|fascinating)\b",
         _finds,
     ),
     rule(
-        rf"i\s+(?:always\s+|usually\s+|will\s+|do\s+)?need\s+(?P<what>(?:an?\s+|my\s+)?(?:[\w-]+\s+){{0,3}}?{_AIDS}\b.*)",
+        rf"i\s+(?:always\s+|usually\s+|will\s+|do\s+)?need\s+(?P<what>(?:an?\s+"
+        rf"|my\s+)?(?:[\w-]+\s+){{0,3}}?{_AIDS}\b.*)",
         _needs,
     ),
     rule(
         r"i\s+(?P<verb>watch|read|listen\s+to|eat|drink|play)\s+(?:a\s+lot|lots|loads|tons)\s+of\s+(?P<what>.+)", _a_lot
     ),
     rule(
-        r"(?P<what>[^,;:]{2,50}?)(?:\s+(?:is|are)|(?<=\w)'s)\s+(?:definitely\s+|still\s+|probably\s+)?(?:one\s+of\s+)?my\s+"
+        r"(?P<what>[^,;:]{2,50}?)(?:\s+(?:is|are)|(?<=\w)'s)\s+(?:definitely\s+|still\s+"
+        r"|probably\s+)?(?:one\s+of\s+)?my\s+"
         r"(?:all[- ]time\s+|absolute\s+)?fav(?:e|ou?rite)s?(?:\s+(?P<kind>(?!part|memory|memories|thing)[a-z]{3,20}s))?"
         r"(?=$|[,.!]|\s+too$)",
         _favourite,
@@ -259,7 +305,8 @@ RULES = (
     rule(r"(?P<what>[^,;:]{2,40}?)\s+is\s+my\s+(?:true\s+|biggest\s+|real\s+)?passion$", _passion),
     rule(r"my\s+(?:true\s+|biggest\s+|real\s+)?passion\s+is\s+(?P<what>.+)", _passion),
     rule(
-        rf"as\s+(?P<article>an?)\s+(?P<what>(?:[\w-]+\s+){{0,3}}?{_BEING}(?:\s+of\s+(?:two|three|four|five))?)(?=$|,|\s+i\b)",
+        rf"as\s+(?P<article>an?)\s+(?P<what>(?:[\w-]+\s+){{0,3}}?{_BEING}(?:\s+of\s+(?:two|three|four"
+        rf"|five))?)(?=$|,|\s+i\b)",
         _as_a,
     ),
 )
@@ -279,8 +326,10 @@ ASIDES: tuple[Rule, ...] = (
         anywhere=True,
     ),
     rule(
-        r"\b(?:my|our)\s+(?P<what>(?:[a-z]+\s+)?(?:trip|vacation|holiday|honeymoon|cruise|road\s+trip|pilgrimage))\s+(?P<to>to"
-        r"|in|through|around)\s+(?P<where>(?:the\s+)?(?-i:[A-Z])[\w'-]+(?:\s+(?:(?:the|and|of)\s+)?(?-i:[A-Z])[\w'-]+){0,3})",
+        r"\b(?:my|our)\s+(?P<what>(?:[a-z]+\s+)?(?:trip|vacation|holiday|honeymoon|cruise|road\s+trip"
+        r"|pilgrimage))\s+(?P<to>to"
+        r"|in|through|around)\s+(?P<where>(?:the\s+)?(?-i:[A-Z])[\w'-]+(?:\s+(?:(?:the|and"
+        r"|of)\s+)?(?-i:[A-Z])[\w'-]+){0,3})",
         _trip,
         anywhere=True,
     ),

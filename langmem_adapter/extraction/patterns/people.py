@@ -4,10 +4,11 @@ import re
 from collections.abc import Iterator
 
 from langmem_adapter.extraction.clauses import Clause
+from langmem_adapter.extraction.life import MATTERS_OF_NOW, noun
 from langmem_adapter.extraction.patterns.food import _KIND as DIETS
 from langmem_adapter.extraction.patterns.food import _STOP as DIET_END
 from langmem_adapter.extraction.patterns.work import occupation
-from langmem_adapter.extraction.phrases import HAVE, fact, name, place, rule, thing, things
+from langmem_adapter.extraction.phrases import HAVE, fact, name, place, rule, thing, things, told
 from langmem_adapter.records import Candidate
 
 KIN = (
@@ -146,8 +147,14 @@ def _coeliac(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
 def _aged(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
     age = match["age"].casefold()
     turned = match["verb"].casefold() == "turned"
+    years = " years old" if re.search(r"\byears?\s+old\b", match[0], re.IGNORECASE) else ""
     on = f" {match['on']}" if match.groupdict().get("on") else ""
-    yield from _about(match, f"turned {age}{on}" if turned else f"is {age} years old", "age", age)
+    yield from _about(match, f"turned {age}{on}" if turned else f"is {age}{years}", "age", age)
+
+
+def _ages(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
+    who, ages = match["who"].casefold(), " ".join(match["ages"].casefold().split())
+    yield fact(f"The user's {who} are {ages}.", "relation", f"{who} age", ages, subject=who)
 
 
 def _works(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
@@ -170,6 +177,16 @@ def _taste(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
         yield from _about(match, f"{verb} {item}", item, value)
 
 
+def _does(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
+    what, verb = told(match["what"]), match["verb"].casefold()
+    if (
+        what
+        and noun(what) not in MATTERS_OF_NOW
+        and not re.search(r"\b(?:role|games|hooky|fool|card|word|words)\b", what)
+    ):
+        yield from _about(match, f"{verb} {what}", f"{verb} {what}", "yes")
+
+
 def _attribute(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
     what = thing(match["what"], 6)
     if what:
@@ -181,11 +198,12 @@ def _attribute(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
 
 
 _ISNT = r"(?:me|name|friends?|birthday)"
-_AGE = (
-    r"(?P<age>\d{1,3}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen"
+_AGE_WORD = (
+    r"(?:\d{1,3}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen"
     r"|fifteen|sixteen|seventeen|eighteen|nineteen|twenty|thirty|forty|fifty|sixty|seventy|eighty"
     r"|ninety)"
 )
+_AGE = rf"(?P<age>{_AGE_WORD})"
 _MY = rf"(?:my|our)\s+{_WHO}(?:,?\s+{_NAME},?)?"
 _ADV = r"(?:(?:also|now|really|very|just|severely|highly|actually|absolutely|currently|still|always|strictly)\s+)*"
 RULES = (
@@ -222,8 +240,23 @@ RULES = (
         _aged,
     ),
     rule(rf"{_MY}\s+is\s+(?P<article>an?|the)\s+(?P<role>.+)", _works),
+    rule(
+        rf"{HAVE}\s+(?P<what>twins|triplets)\b",
+        lambda m, c: iter([fact(f"The user has {m['what'].casefold()}.", "relation", m["what"], "yes")]),
+    ),
+    rule(
+        rf"(?:my|our)\s+(?P<who>kids|children|sons|daughters|twins|boys"
+        rf"|girls)\s+are\s+(?P<ages>{_AGE_WORD}(?:,\s*{_AGE_WORD})*"
+        rf"(?:,?\s+and\s+{_AGE_WORD})?)(?:\s+years\s+old)?(?=$|[,.!])",
+        _ages,
+    ),
     rule(rf"{_MY}\s+works\s+as\s+(?P<article>an?|the)\s+(?P<role>.+)", _works),
     rule(rf"{_MY}\s+works\s+(?P<prep>at|for)\s+(?P<firm>.+)", _works_at),
+    rule(
+        rf"{_MY}\s+(?:also\s+|now\s+)?(?P<verb>plays|studies|collects|speaks|teaches|attends|coaches"
+        rf"|practi[cs]es)\s+(?P<what>[^;:]+)",
+        _does,
+    ),
     rule(rf"{_MY}\s+{_ADV}(?P<verb>loves|likes|enjoys|adores|hates|dislikes|detests|prefers)\s+(?P<what>.+)", _taste),
     rule(
         rf"(?:my|our)\s+{_WHO}(?:\s+(?P<name>(?-i:[A-Z])[\w-]+))?'s\s+(?P<aspect>diet|birthday|job"

@@ -8,6 +8,7 @@ from langmem_adapter.extraction.life import (
     ALL_OF_LIFE,
     ANYTHING,
     CAREER,
+    GOODS,
     HAPPENINGS,
     OCCASIONS,
     PLACES,
@@ -79,7 +80,7 @@ def _wishes(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
     some_day = bool(_SOME_DAY.search(match["what"])) or "always" in match["how"].casefold()
     if not what or not (
         (verb in ("visit", "travel to", "explore") or some_day)
-        and (is_a_place(what) or (some_day and is_of_life(what, ALL_OF_LIFE)))
+        and (is_a_place(what) or (some_day and (verb.startswith("learn to") or is_of_life(what, ALL_OF_LIFE))))
     ):
         return
     how = "has always wanted" if "always" in match["how"].casefold() else "would like"
@@ -108,7 +109,7 @@ def _will(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
             (m := re.match(r"(?:to|for|back\s+to|in)\s+(?P<to>.+)", goal))
             and (is_a_place(m["to"]) or is_of_life(m["to"], OCCASIONS | PLACES))
         )
-        or is_of_life(goal, OCCASIONS | CAREER | HAPPENINGS)
+        or is_of_life(goal, GOODS if verb == "getting" else OCCASIONS | CAREER | HAPPENINGS)
         or (verb == "visiting" and is_a_place(goal))
     ):
         yield _plan(f"The user is {verb} {what}{dated(what, clause)}.", f"{verb} {goal}")
@@ -167,7 +168,8 @@ def _kin_does(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
 
 RULES = (
     rule(
-        rf"{I_AM}(?P<how>(?:planning|hoping|aiming|trying|saving\s+up|looking\s+forward)\s+to|planning\s+on)\s+(?P<what>{_DO}\b.+)",
+        rf"{I_AM}(?P<how>(?:planning|hoping|aiming|trying|saving\s+up|looking\s+forward)\s+to"
+        rf"|planning\s+on)\s+(?P<what>{_DO}\b.+)",
         _plans,
         tolerates=("modal", "ahead"),
     ),
@@ -178,32 +180,40 @@ RULES = (
         tolerates=("modal", "ahead"),
     ),
     rule(
-        r"my\s+(?:(?:main|biggest|long-term|current|personal|next|big)\s+)*(?P<kind>goal|dream|ambition|new\s+year'?s\s+resolution"
+        r"my\s+(?:(?:main|biggest|long-term|current|personal|next|big)\s+)*(?P<kind>goal|dream|ambition"
+        r"|new\s+year'?s\s+resolution"
         r"|resolution)(?:\s+(?:for|this)\s+[\w\s]{2,20}?)?\s+is\s+to\s+(?P<what>.+)",
         _goal,
     ),
     rule(
-        r"(?P<how>i(?:'d|\s+would)\s+(?:really\s+)?(?:like|love)|i(?:'ve|\s+have)\s+always\s+wanted|i\s+(?:really\s+)?want"
-        r"|i\s+hope)\s+to\s+(?P<verb>visit|travel\s+to|explore|go\s+to|learn|run|write|climb|see|try|own|hike)\s+(?P<what>.+)",
+        r"(?P<how>i(?:'d|\s+would)\s+(?:really\s+)?(?:like|love)|i(?:'ve|\s+have)\s+always\s+wanted"
+        r"|i\s+(?:really\s+)?want"
+        r"|i\s+hope)\s+to\s+(?P<verb>visit|travel\s+to|explore|go\s+to|learn\s+to|learn|run|write|climb|see|try"
+        r"|own|hike)\s+(?P<what>.+)",
         _wishes,
         tolerates=("modal",),
     ),
     rule(
-        rf"{I_AM}(?P<verb>off|flying|going|travelling|traveling|driving|heading|visiting|starting|hosting|running|performing|competing"
-        r"|having|attending|taking|moving|getting\s+married|graduating|retiring|giving\s+birth)(?P<what>(?!\s+to\s+(?:[a-z]+\s+)"
+        rf"{I_AM}(?P<verb>off|getting(?!\s+married)|flying|going|travelling|traveling|driving|heading|visiting"
+        rf"|starting|hosting|running|performing|competing"
+        r"|having|attending|taking|moving|getting\s+married|graduating|retiring"
+        r"|giving\s+birth)(?P<what>(?!\s+to\s+(?:[a-z]+\s+)"
         r"(?:it|this|that|you)\b).*)",
         _will,
         tolerates=("modal", "ahead"),
     ),
     rule(
-        rf"{HAVE}\s+(?P<what>an?\s+(?:[\w'-]+\s+){{0,3}}?(?:appointment|meeting|interview|exam|check-?up|flight|surgery|operation"
-        r"|recital|wedding|concert|deadline|presentation|conference|tournament|game|race|competition|show|audition|party|event"
-        r"|date)\b.*)",
+        rf"{HAVE}\s+(?P<what>an?\s+(?:[\w'-]+\s+){{0,3}}?(?:appointment|meeting|interview|exam|check-?up|flight"
+        rf"|surgery|operation"
+        r"|recital|wedding|concert|deadline|presentation|conference|tournament|game|race|competition|show"
+        r"|audition|party|event"
+        r"|date)\b.*|(?:two\s+|three\s+|four\s+|\d\s+)?tickets\s+(?:for|to)\s+.*)",
         _appointment,
         tolerates=("ahead",),
     ),
     rule(
-        r"my\s+(?P<what>(?:[a-z]+\s+)?(?:flight|train|appointment|exam|interview|surgery|operation|wedding|check-?up|deadline"
+        r"my\s+(?P<what>(?:[a-z]+\s+)?(?:flight|train|appointment|exam|interview|surgery|operation|wedding"
+        r"|check-?up|deadline"
         r"|graduation|audition))\s+(?P<verb>is|leaves|departs|starts|begins)\s+(?P<rest>.+)",
         _is_due,
         tolerates=("ahead",),
@@ -213,7 +223,8 @@ RULES = (
         _expects,
     ),
     rule(
-        rf"(?:my|our)\s+(?P<who>{KIN})\s+is\s+(?:also\s+|now\s+|currently\s+)?(?P<verb>starting|getting\s+married|graduating"
+        rf"(?:my|our)\s+(?P<who>{KIN})\s+is\s+(?:also\s+|now\s+|currently\s+)?(?P<verb>starting|getting\s+married"
+        rf"|graduating"
         r"|expecting|studying|learning|training|pregnant|retiring|recovering)\b(?P<rest>[^;:]*)",
         _kin_does,
         tolerates=("ahead",),

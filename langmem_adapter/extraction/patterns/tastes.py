@@ -356,7 +356,8 @@ RULES = (
     rule(
         r"my\s+(?:main\s+|current\s+|go-to\s+|daily\s+|default\s+)?(?P<kind>editor|code\s+editor|ide|os"
         r"|operating\s+system|browser|phone|laptop|shell|terminal|email\s+client|note[- ]taking\s+app"
-        r"|distro|camera|car|bike)\s+is\s+(?:now\s+)?(?P<what>(?:an?\s+(?:[a-z][a-z-]{1,14}\s+){0,2}|the\s+)?(?-i:[A-Z])[^,;:]*)",
+        r"|distro|camera|car|bike)\s+is\s+(?:now\s+)?(?P<what>(?:an?\s+(?:[a-z][a-z-]{1,14}\s+){0,2}"
+        r"|the\s+)?(?-i:[A-Z])[^,;:]*)",
         _tool_is,
     ),
 )
