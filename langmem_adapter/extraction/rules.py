@@ -219,7 +219,8 @@ def _keep(candidate: Candidate, kept: dict[tuple[str, ...], Candidate]) -> None:
     """Adds the candidate without repetition; of several values on one exclusive topic, the one said last."""
     c = candidate
     exclusive = c.topic in _EXCLUSIVE and c.intent == "assert"
-    key = (c.subject, c.topic, "") if exclusive else (c.subject, c.topic, c.slot, c.value.casefold(), c.intent)
+    value = c.content if c.kind == "event" else c.value  # it may have happened on two days
+    key = (c.subject, c.topic, "") if exclusive else (c.subject, c.topic, c.slot, value.casefold(), c.intent)
     if not exclusive and key in kept:
         return
     if exclusive:

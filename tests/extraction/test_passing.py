@@ -373,6 +373,14 @@ def test_an_event_stays_true_and_a_plan_ends_with_its_day(facts):
     )
 
 
+def test_what_happened_on_two_days_is_two_events(facts):
+    """Said in one message."""
+    assert [c.content for c in facts("I ran a marathon yesterday. I ran a marathon last month, too.")] == [
+        "The user ran a marathon on 2026-05-03.",
+        "The user ran a marathon in 2026-04.",
+    ]
+
+
 def test_a_date_rests_on_the_candidates_own_times_only():
     """A number that is no date of the fact's, or no date at all, must be said."""
     message = Message(id="m1", role="human", text="I bought a house last month.")
