@@ -210,6 +210,8 @@ def _happening(candidate: Candidate, turn: Turn) -> Candidate:
     moment = times.moment(told[0], turn.at, ahead=ahead) if told else None
     if told is None or moment is None:
         return candidate
+    if not ahead and moment.start > turn.at:  # "I signed up for a course next month": the time is not that of the deed
+        return candidate.change(content=candidate.content[: told.start()].rstrip() + candidate.content[told.end() :])
     content = candidate.content[: told.start()] + moment.said + candidate.content[told.end() :]
     end = moment.end if ahead else None
     return candidate.change(content=content, valid_from=moment.start, valid_to=end, expires_at=end)

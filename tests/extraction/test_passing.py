@@ -47,6 +47,7 @@ TOLD = [
         ["general: The user is off to Ireland for a semester in 2026-06."],
     ),
     ("I'm looking for a new job.", ["project: The user is looking for a new job."]),
+    ("I signed up for a weaving course next month.", ["general: The user signed up for a weaving course."]),
     ("Lost my job last month.", ["general: The user lost their job in 2026-04."]),
     ("I studied botany at Uppsala University.", ["general: The user studied botany at Uppsala University."]),
     ("I was diagnosed with asthma last year.", ["general: The user was diagnosed with asthma in 2025."]),
@@ -300,6 +301,7 @@ AT_HAND = [
     "I read the report yesterday.",
     "I met the deadline last week.",
     "I started a few days ago.",
+    "I try to swim every day.",
 ]
 OF_NO_DAY = ["I have a meeting at 4.", "My flight leaves at 9.", "I have a flight to catch.", "My flight was delayed."]
 

@@ -352,7 +352,7 @@ RULES = (
         _is_doing,
     ),
     rule(
-        r"i\s+(?:also\s+|usually\s+|still\s+|always\s+|try\s+to\s+)?(?P<verb>[a-z]+)(?:\s+(?P<what>[^,;:]{2,60}?))?\s+"
+        r"i\s+(?:also\s+|usually\s+|still\s+|always\s+)?(?P<verb>[a-z]+)(?:\s+(?P<what>[^,;:]{2,60}?))?\s+"
         r"(?P<often>every\s+(?:single\s+|other\s+)?(?:day|morning|evening|night|week|weekend|month|year|summer"
         r"|winter|spring"
         r"|autumn|(?:mon|tues|wednes|thurs|fri|satur|sun)day)|(?:once|twice|three\s+times|four\s+times"
