@@ -31,7 +31,7 @@ class Clause:
     start: int
     end: int
     flags: frozenset[str]
-    """Why it is no statement of fact (`question`, `hypothetical` …); empty: it is one."""
+    """Why it is no statement of fact (`question`, `hypothetical` …), as far as `flags.of_sentence` does not say it."""
     sentence: str
     """The sentence it stands in, masked."""
     before: str = ""
@@ -194,7 +194,6 @@ def clauses(sentence: Sentence) -> Iterator[Clause]:
     """The clauses of a sentence in order."""
     words = sentence.words
     whole = one_line(words)
-    own = flags.of_sentence(whole) | sentence.flags
     subject, before, asked_before = "", "", False
     opened = -1  # where the words stand that tell the time of the next clause
     tainted: frozenset[str] = frozenset()
@@ -221,7 +220,7 @@ def clauses(sentence: Sentence) -> Iterator[Clause]:
         shown, subject, foreign = _with_subject(one_line(shown), subject)
         found = flags.of_clause(piece, one_line(said), joined, words[b : b + 40])
         tainted = flags.carried(tainted, piece, joined) | (found & flags.STICKY)
-        everything = own | found | tainted | foreign
+        everything = sentence.flags | found | tainted | foreign
         after = one_line(words[b : b + 200])
         if when and is_ahead(when):
             everything |= {flags.AHEAD}

@@ -152,7 +152,7 @@ def _read(clause: Clause, refused: dict[str, str | None], dropped: Counter[str])
         return None, []
     for rule in _RULES_OF[opening(clause.said)]:
         if candidates := list(_matched(rule, clause)):
-            blocking = clause.flags - rule.tolerates - _NO_BAR
+            blocking = (clause.flags | flags.of_sentence(clause.sentence)) - rule.tolerates - _NO_BAR
             if blocking:
                 dropped[min(blocking)] += len(candidates)
                 return min(blocking), []
@@ -168,8 +168,9 @@ def _read(clause: Clause, refused: dict[str, str | None], dropped: Counter[str])
 def _beside(clause: Clause) -> Iterator[Candidate]:
     """What the clause tells besides what it is about: "our new kitten" is enough to know that there is one."""
     if clause.flags <= _NO_BAR and _OWN.search(clause.said):
-        for rule in ASIDES:
-            yield from _matched(rule, clause)
+        found = [c for rule in ASIDES for c in _matched(rule, clause)]
+        if found and flags.of_sentence(clause.sentence) <= _NO_BAR:
+            yield from found
 
 
 def _refusal(sentence: str, refused: dict[str, str | None], dropped: Counter[str]) -> str | None:
