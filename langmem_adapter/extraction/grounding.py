@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Mapping
 
+from langmem_adapter.extraction.times import timed
 from langmem_adapter.languages import (
     CJK,
     FIRST,
@@ -108,6 +109,8 @@ def unsupported(candidate: Candidate, message: str = "") -> str | None:
 def _undated(candidate: Candidate) -> str:
     """The content without the days, months and years of its own times: "last Friday" may be told as a date."""
     content = candidate.content
+    if not timed(candidate.excerpt):
+        return content
     for time in (candidate.valid_from, candidate.valid_to):
         for form in ("%Y-%m-%d", "%Y-%m", "%Y") if time else ():
             content = re.sub(rf"\b(on|in|of|around|[A-Z][a-z]+) {time:{form}}(?![\w-])", r"\1", content)

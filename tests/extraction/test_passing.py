@@ -387,8 +387,7 @@ def test_a_date_rests_on_the_candidates_own_times_only():
     """A number that is no date of the fact's, or no date at all, must be said."""
     message = Message(id="m1", role="human", text="I bought a house last month.")
 
-    def told(content: str, since: datetime | None) -> str | None:
-        excerpt = "I bought a house last month"
+    def told(content: str, since: datetime | None, excerpt: str = "I bought a house last month") -> str | None:
         return ground(Candidate(content=content, excerpt=excerpt, message_id="m1", valid_from=since), {"m1": message})
 
     april = datetime(2026, 4, 1, tzinfo=UTC)
@@ -397,6 +396,7 @@ def test_a_date_rests_on_the_candidates_own_times_only():
     assert told("The user bought a house in 2026-04.", None) == "ungrounded_number"
     assert told("The user bought a house in 2026-05.", april) == "ungrounded_number"
     assert told("The user bought a house for 2026 euros.", april) == "ungrounded_number"
+    assert told("The user bought a house in 2026-04.", april, "I bought a house") == "ungrounded_number"  # no time told
 
 
 def test_the_excerpt_has_the_words_that_tell_the_time(facts):
