@@ -68,7 +68,7 @@ class Rule:
             raise InvalidInput(f"pattern of rule {self.reason!r} is no regular expression: {error}") from error
         if not isinstance(self.origins, tuple) or not self.origins or not set(self.origins) <= set(get_args(Origin)):
             raise InvalidInput(f"origins of rule {self.reason!r} are of {get_args(Origin)}, got {self.origins!r}")
-        if not isinstance(self.spares, tuple):
+        if not isinstance(self.spares, tuple) or not all(isinstance(topic, str) and topic for topic in self.spares):
             raise InvalidInput(f"spares of rule {self.reason!r} is a tuple of topics, got {self.spares!r}")
 
     def holds(self, text: str) -> bool:

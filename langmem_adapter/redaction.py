@@ -158,7 +158,9 @@ class Secret:
     `pattern`: a regular expression, tried without regard to case; its group `secret` is cut out, or the whole match.
     Where it matches without that group, which it has, nothing is cut out, and what it matched is passed over.
     `check`: what else must hold of what is cut out. `near`: words (in lower case) of which the text must have one for
-    the pattern to be tried at all; none: it is always tried. InvalidInput for a pattern that is no regular expression.
+    the pattern to be tried at all; none: it is always tried. InvalidInput for a name that is no line of text without
+    brackets, a pattern that is no regular expression or is content with an empty text, a check that cannot be called,
+    and words that are no tuple of texts in lower case.
     """
 
     name: str
@@ -167,25 +169,39 @@ class Secret:
     near: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not re.fullmatch(r"[^\s\[\]](?:[^\n\r\[\]]*[^\s\[\]])?", self.name):
+            raise InvalidInput(f"name of a secret is one line without brackets, e.g. 'badge', got {self.name!r:.80}")
+        if not isinstance(self.pattern, str):
+            raise InvalidInput(
+                f"pattern of secret {self.name!r} must be a regular expression, got {self.pattern!r:.80}"
+            )
         try:
-            re.compile(self.pattern, re.IGNORECASE)
-        except (re.error, TypeError) as error:
+            empty = re.compile(self.pattern, re.IGNORECASE).search("")
+        except re.error as error:
             raise InvalidInput(f"pattern of secret {self.name!r} is no regular expression: {error}") from error
+        if empty:
+            raise InvalidInput(f"pattern of secret {self.name!r} matches an empty text, got {self.pattern!r:.80}")
+        if self.check is not None and not callable(self.check):
+            raise InvalidInput(f"check of secret {self.name!r} must be callable with a text, got {self.check!r:.80}")
+        near = self.near if isinstance(self.near, tuple) else (None,)
+        if not all(isinstance(n, str) and n and (n in _SHAPES or n == n.casefold()) for n in near):
+            raise InvalidInput(f"near of secret {self.name!r} is a tuple of words in lower case, got {self.near!r:.80}")
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Where these secrets stand in the text, in order."""
         pattern = re.compile(self.pattern, re.IGNORECASE)
         part = "secret" if "secret" in pattern.groupindex else 0
-        found, at = [], 0
-        while match := pattern.search(text, at):
+        found: list[tuple[int, int]] = []
+        at = 0  # where none was found before: it grows with every match, also with one of nothing
+        while at <= len(text) and (match := pattern.search(text, at)):
             start = match.start(part)
             if start < 0:
                 at = max(match.end(), at + 1)
                 continue
             ends = self._ends(pattern, match, part)
-            end = next((e for e in ends if self.check is None or self.check(text[start:e])), 0)
+            end = next((e for e in ends if e > start and (self.check is None or self.check(text[start:e]))), 0)
             if end:
-                found.append((start, end))
+                found.append((max(start, found[-1][1] if found else 0), end))
             # What is none may still begin with something else: the next one is looked for behind its first word.
             at = max(end or _FIRST.match(text, start).end(), match.start() + 1)  # type: ignore[union-attr]
         return found
@@ -364,6 +380,8 @@ DEFAULT_SECRETS: tuple[Secret, ...] = (
 
 def redacted(text: str, secrets: Iterable[Secret] = DEFAULT_SECRETS) -> str:
     """The text with every secret replaced by a mark that says what stood there."""
+    if not isinstance(text, str):
+        raise InvalidInput(f"text must be a str, got {type(text).__name__}: {text!r:.80}")
     read = _plain(text)
     look = _Text(read)
     for secret in secrets:

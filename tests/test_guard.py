@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import re
+from functools import partial
 from typing import Any
 
 import pytest
@@ -572,7 +573,15 @@ def test_what_is_stored_keeps_the_letters_of_its_language(memory, text):
         lambda: Guard(rules="a"),
         lambda: Guard(rules=Rule("x", "a")),
         lambda: Guard(secrets=["a"]),
+        lambda: Rule("x", "a", spares=("",)),
+        lambda: Rule("x", "a", spares=(1,)),
         lambda: Secret("x", "("),
+        lambda: Secret("x", None),
+        *(partial(Secret, "x", pattern) for pattern in ("", r"\d*", "$", "x|", "x?", "(?=)")),
+        *(partial(Secret, name, "a") for name in ("", " ", "a]", "[a", "a\nb", None, 5)),
+        lambda: Secret("x", "a", check=5),
+        *(partial(Secret, "x", "a", near=near) for near in ("abc", ("ABC",), ("",), (1,), ["a"], None)),
+        lambda: Guard().redact(None),
         lambda: Guard().reasons("a", "assistant"),
     ],
 )
@@ -580,6 +589,16 @@ def test_rules_that_cannot_be_meant_are_refused_when_they_are_made(wrong):
     """Not in the middle of a turn, where nothing would be learnt any more."""
     with pytest.raises(InvalidInput):
         wrong()
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [r"\b", r"\b\w*", "(?=b)", "(?<=b)", "(?<=(?P<secret>b))", "(?P<secret>)b", "(?P<secret>b?)b", r"b\d*|\Z(?<=c)"],
+)
+def test_cutting_out_comes_to_an_end_whatever_the_pattern_matches(pattern):
+    """Also where it matches nothing, at the end too; what is no secret stays."""
+    left = Guard(secrets=[Secret("x", pattern)]).redact("a b c")
+    assert left.replace("[redacted x]", "").strip() in ("a b c", "a  c", "")
 
 
 MARKS = ("\n", " ", "a ", "a.", "A_B ", "_", "-", "<", "![", "![](", "?q=", "'", '"', "'a'b", "a@", "https://x", '{"')
