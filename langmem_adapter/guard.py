@@ -196,7 +196,8 @@ class Guard:
     def screen(self, turn: Turn, found: Extraction) -> Extraction:
         """The candidates, with the reasons (`held`) of those that must not be believed.
 
-        Those about a secret are dropped. Sentences that would be held, and of which no candidate came, are added.
+        Those about a secret are dropped. Sentences that would be held, and of which no candidate came, are added, also
+        with a secret in them: a mark stands for it.
         """
         messages = {m.id: m for m in turn.messages}
         dropped = Counter(found.dropped)
@@ -241,7 +242,7 @@ class Guard:
                 reasons = self.reasons(read, origin)
                 content = one_line(said)[:MAX_CONTENT]
                 again = any(content in s or s in content for s in seen)
-                if reasons and content and not has_mark(content) and not again:
+                if reasons and content and not again:
                     seen.append(content)
                     yield Candidate(
                         content=content,
