@@ -887,6 +887,35 @@ def test_a_mark_by_itself_is_no_attempt(text, secret):
     assert Guard().reasons(redacted(text)) == ()
 
 
+def test_no_field_of_a_fact_keeps_a_secret(tmp_path):
+    """Cut out of every text; a source's name is refused, as `forget_source` must be able to name it."""
+    told = "password: hunter2x9"
+    with Memory(tmp_path / "m.db") as memory:
+        for n, what in enumerate(("slot", "value", "kind", "subject", "purpose", "legal_basis")):
+            fields: Any = {what: told}
+            memory.add_fact(f"The user likes tea {n}.", user_id="u", source_id="crm", **fields)
+        memory.add_fact("The user likes tea.", user_id="u", source_id="crm", entities=["Ada", told])
+        (record,) = [r for r in memory.get_all(user_id="u") if r.entities]
+        assert record.entities == ("Ada", "password: [redacted password]")
+        memory.update(record.memory_id, user_id="u", content=f"The user likes mint; {told}.")
+        for refused in (
+            partial(memory.add_fact, "The user likes tea.", user_id="u", source_id=told),
+            partial(memory.add, "I like tea.", user_id="u", source_id=told),
+            partial(memory.import_lines, ["The user likes tea."], user_id="u", source_id=told),
+            partial(memory.import_items, memory.store, ("a",), user_id="u", source_id=told),
+        ):
+            with pytest.raises(InvalidInput, match="secret") as error:
+                refused()
+            assert "hunter2x9" not in str(error.value)
+        memory.add_fact("The user likes rum.", user_id="u", source_id="4111111111111111")
+        assert len(memory.forget_source("4111111111111111", user_id="u").erased) == 1
+        memory.hold("u", f"case 7, {told}")
+        assert memory.settings(user_id="u").holds == ("case 7, password: [redacted password]",)
+        memory.forbid(user_id="u2", topic="general")
+        assert memory.lift_hold("u", f"case 7, {told}").holds == ()
+    assert scanned(tmp_path, "hunter2x9") == []
+
+
 @pytest.mark.parametrize("secret", DEFAULT_SECRETS, ids=lambda s: s.name)
 def test_secrets_are_looked_for_in_one_pass(secret):
     """Over 100 kB of a kind's own words, and of digits and marks."""

@@ -8,9 +8,10 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from langgraph.store.base import BaseStore
 
-from langmem_adapter import injection, receipts, retrieval
+from langmem_adapter import arguments, injection, receipts, retrieval
+from langmem_adapter import text as texts
 from langmem_adapter.consolidation.step import Rules
-from langmem_adapter.errors import MemoryNotFound
+from langmem_adapter.errors import InvalidInput, MemoryNotFound
 from langmem_adapter.guard import Guard
 from langmem_adapter.namespaces import Reader
 from langmem_adapter.ports import IO, run
@@ -66,6 +67,20 @@ class Base:
         """Log what went wrong (names and ids, never a memory's text) and tell `on_event`."""
         logger.warning("%s %s", event, data)
         self._tell(event, data)
+
+    def _bare(self, text: str, what: str) -> str:
+        """The text without secrets."""
+        return self._guard.redact(texts.clean(text, what=what))
+
+    def _source(self, source_id: str | None, *, required: bool = False) -> str | None:
+        """The name of a source; InvalidInput if a secret stands in it, as it is kept, and asked for, as it is written.
+
+        A name of digits alone may look like a card's number by chance.
+        """
+        named = arguments.source_id(source_id, required=required)
+        if named is not None and not named.isdigit() and self._bare(named, "source_id") != texts.clean(named):
+            raise InvalidInput("source_id has a secret in it; name the source by something that may be kept")
+        return named
 
     def _tell(self, event: str, data: dict[str, Any]) -> None:
         if self._on_event is None:

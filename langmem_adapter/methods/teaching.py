@@ -49,7 +49,7 @@ class Teaching(Queue):
             Reader(user_id, app_name, session_id, agent_id),
             at=arguments.moment(at, "at") or self._rules.clock(),
             source_type=arguments.source_kind(source_type),
-            source_id=arguments.source_id(source_id),
+            source_id=self._source(source_id),
         )
         return await self._learn(io, spoken)
 
@@ -82,20 +82,21 @@ class Teaching(Queue):
     ) -> Operation:
         """Put in one fact from a system of record, or by an administrator; it passes the trust gate like any other.
 
-        `source_id` says where it comes from, and is what `forget_source` is given; it must be named.
+        `source_id` says where it comes from, and is what `forget_source` is given; it must be named, without a secret.
 
         While the user has paused, or if the fact is one never to be remembered or on a topic without consent, the
         operation is a NOOP that says so. `purpose` and `legal_basis` are kept with it (default: the topic's).
 
         The only way to write `scope="app"` (no `user_id`), read by all users. `value` is what the (topic, slot)
-        holds, by which equal facts are recognised (default: the content). UnknownTopic for a topic not registered.
+        holds, by which equal facts are recognised (default: the content). Secrets are cut out of every text.
+        UnknownTopic for a topic not registered.
         """
-        redact = self._guard.redact
         entities = arguments.strings(entities, "entities")
         named = {"slot": slot, "value": value, "kind": kind, "subject": subject, "source_id": source_id}
         named |= {"purpose": purpose, "legal_basis": legal_basis}
         for what, given in (*named.items(), *(("entities", e) for e in entities)):
             texts.short(given or "", what=what)
+        self._source(source_id, required=True)
         text = await self._content(io, content)
         self._rules.topics.get(topic)
         namespace(  # complains of a bad scope or id
@@ -105,7 +106,6 @@ class Teaching(Queue):
             raise InvalidInput(f"scope='app' belongs to no user, but user_id={user_id!r} was given")
         if scope == "team":
             raise InvalidInput("scope='team' cannot be written yet; use 'user', 'session', 'agent' or 'app'")
-        arguments.source_id(source_id, required=True)
         turn_id = f"fact-{secrets.token_hex(8)}"
         kind_of_source = arguments.source_kind(source_type)
         if kind_of_source is None:
@@ -113,10 +113,10 @@ class Teaching(Queue):
         candidate = arguments.candidate(
             content=text,
             topic=topic,
-            slot=redact(slot or ""),
-            value=redact(value) if value is not None else texts.slot(text),
-            kind=kind,
-            subject=subject,
+            slot=self._bare(slot or "", "slot"),
+            value=self._bare(value, "value") if value is not None else texts.slot(text),
+            kind=self._bare(kind, "kind"),
+            subject=self._bare(subject, "subject"),
             source_type=kind_of_source,
             excerpt=text,
             message_id=turn_id,
@@ -125,9 +125,9 @@ class Teaching(Queue):
             valid_from=arguments.moment(valid_from, "valid_from"),
             valid_to=arguments.moment(valid_to, "valid_to"),
             expires_at=arguments.moment(expires_at, "expires_at"),
-            entities=tuple(entities),
-            purpose=purpose,
-            legal_basis=legal_basis,
+            entities=tuple(self._bare(e, "entities") for e in entities),
+            purpose=None if purpose is None else self._bare(purpose, "purpose"),
+            legal_basis=None if legal_basis is None else self._bare(legal_basis, "legal_basis"),
         )
         if not self._rules.topics.consents(topic):
             return Operation(action="NOOP", memory_id=None, content=text, reason="no_consent")

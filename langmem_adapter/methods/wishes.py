@@ -15,8 +15,11 @@ class Wishes(Erasing, Queue):
     """`hold`, `pause`, `forbid`, their ends, and `settings`."""
 
     async def _hold(self, io: IO, user_id: str, reason: str, *, app_name: str = "default") -> Settings:
-        """Put the user's data under a legal hold: until `lift_hold`, erasing raises OnHold with the reason."""
-        why = texts.content(reason, what="reason")
+        """Put the user's data under a legal hold: until `lift_hold`, erasing raises OnHold with the reason.
+
+        Secrets are cut out of it, as of every text that is kept.
+        """
+        why = texts.content(reason, what="reason", redact=self._guard.redact)
 
         def held(settings: Settings) -> Settings:
             return settings.change(holds=tuple(dict.fromkeys((*settings.holds, why))))
@@ -27,10 +30,11 @@ class Wishes(Erasing, Queue):
         self, io: IO, user_id: str, reason: str | None = None, *, app_name: str = "default"
     ) -> Settings:
         """End the hold of this reason, or (None) all; harmless without one."""
+        named = () if reason is None else (texts.one_line(reason), texts.one_line(self._bare(reason, "reason")))
         return await consent.change_settings(
             io,
             Reader(user_id, app_name),
-            lambda s: s.change(holds=tuple(r for r in s.holds if reason is not None and r != texts.one_line(reason))),
+            lambda s: s.change(holds=tuple(r for r in s.holds if named and r not in named)),
         )
 
     async def _pause(self, io: IO, user_id: str, *, app_name: str = "default") -> Settings:
