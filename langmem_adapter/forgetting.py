@@ -423,10 +423,10 @@ def _scrubbed(
     an id stands for its words (`gone`: by the id of its record; `words`: by what it said, for a candidate that agreed
     with no record, but said what one had said before).
     """
-    if not turn.candidates:  # a deletion, or words were not kept
-        return turn
-    facts, _ = spaces(turn)
     touched = any(o.memory_id in gone or o.target_id in gone for o in turn.operations)
+    if not turn.candidates:  # a deletion, or words were not kept
+        return turn.change(erased=True) if touched and turn.digest else turn
+    facts, _ = spaces(turn)
     kept: list[int] = []
     left: dict[int, tuple[Candidate, Operation]] = {}
     for at, (candidate, operation) in enumerate(zip(turn.candidates, turn.operations, strict=False)):
@@ -459,7 +459,7 @@ def _scrubbed(
             kept.append(at)
     if len(kept) == len(turn.operations) and not touched and all(left[at][0] == turn.candidates[at] for at in kept):
         return turn
-    bare = _only(turn, kept).change(messages=tuple(m.change(text="") for m in turn.messages))
+    bare = _only(turn, kept).change(messages=tuple(m.change(text="") for m in turn.messages), erased=True)
     pairs = [left[at] for at in kept]
     return bare.change(candidates=tuple(c for c, _ in pairs), operations=tuple(o for _, o in pairs))
 

@@ -220,6 +220,8 @@ class Turn(Frozen):
     messages: tuple[Message, ...] = ()
     digest: str
     """Hash of the human text: the same id with another digest is an edit; "" once the turn was erased."""
+    erased: bool = False
+    """Whether a memory that it led to was deleted: its words are not told again."""
     anonymous: bool = False
     """Whether the message had no id of its own, so that `turn_id` is made from its text."""
     heard: int = 0

@@ -19,7 +19,7 @@ from langmem_adapter.consolidation.step import SUMMARY, Rules, summary_space
 from langmem_adapter.errors import InvalidInput, ModelFailed
 from langmem_adapter.extraction.ends import redacted_ends
 from langmem_adapter.extraction.origin import length, typed_by
-from langmem_adapter.extraction.turns import id_of
+from langmem_adapter.extraction.turns import digest, named
 from langmem_adapter.namespaces import Namespace, Reader, escape, namespace
 from langmem_adapter.ports import IO, Ask, retried, worked
 from langmem_adapter.records import MemoryRecord, Source, Usage
@@ -118,21 +118,28 @@ async def _left(
     *,
     erased: bool,
 ) -> list[BaseMessage]:
-    """The messages without those whose turn was erased, and what answered them.
+    """The messages without those whose turn was erased, or a memory that it led to, and what answered them.
 
     `erased`: an erasure came just now, so that what is in no turn counts as erased too.
     """
     turns: dict[int, GetOp] = {}
+    nameless: dict[int, str] = {}  # without an id: their position may be another than when they were learnt
     for n, message in enumerate(messages):
         if isinstance(message, HumanMessage):
             owner = typed_by(message, people, speaker.user_id)
             if owner is not None:
-                work = partial(id_of, message, n, speaker, people, redact)
-                name = await worked(io, work, 0 if message.id else length(message))
+                work = partial(named, message, n, speaker, people, redact)
+                name, text = await worked(io, work, 0 if message.id else length(message))
                 place = namespace("turns", app_name=speaker.app_name, user_id=owner)
                 turns[n] = GetOp(place, f"{escape(speaker.session_id or '')}/{name}", refresh_ttl=False)
+                if text is not None:
+                    nameless[n] = text
     found, _ = await io.read(list(turns.values()))
-    gone = {n for n, item in zip(turns, found, strict=True) if (erased if item is None else item.value["digest"] == "")}
+    gone = {n for n, item in zip(turns, found, strict=True) if (erased if item is None else _erased(item.value))}
+    for place in {turns[n].namespace for n in nameless}:
+        items = await items_under(io, place, {"session_id": speaker.session_id})
+        said = {i.value["digest"] for i in items if _erased(i.value)}
+        gone |= {n for n, text in nameless.items() if turns[n].namespace == place and digest(text) in said}
     left: list[BaseMessage] = []
     keeping = True
     for n, message in enumerate(messages):
@@ -142,6 +149,10 @@ async def _left(
         if keeping and not (machine and gone):
             left.append(message)
     return left
+
+
+def _erased(turn: Mapping[str, Any]) -> bool:
+    return turn["digest"] == "" or bool(turn.get("erased"))
 
 
 def _spoken(

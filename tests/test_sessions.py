@@ -13,6 +13,7 @@ from support import Clock, Model, config
 
 from langmem_adapter.errors import ModelFailed
 from langmem_adapter.extraction.model import ModelExtractor
+from langmem_adapter.extraction.rules import RuleExtractor
 from langmem_adapter.langgraph import ids_of, summary_step
 from langmem_adapter.middleware import MemoryMiddleware
 from langmem_adapter.ports import run
@@ -173,6 +174,30 @@ def test_what_was_forgotten_before_is_not_in_it_though_the_transcript_has_it(mem
     summary = memory.end_session([*ZEBRA, *THREAD[2:]], user_id="u", session_id="t")
     assert "Zoltan" not in str(summary)
     assert "Book Lima" in summary.content
+
+
+@pytest.mark.parametrize("keep", ["text", "excerpts", "nothing"])
+@pytest.mark.parametrize("given", ["with ids", "without ids"])
+def test_of_a_message_whose_fact_was_deleted_nothing_is_in_it(make, keep, given):
+    """Neither its words nor what answered them, whatever is kept of turns; no model is shown them either."""
+    model = ScriptedChatModel(replies=["They spoke."])
+    memory, told = make(keep_turns=keep), make(keep_turns=keep, model=model, extractor=RuleExtractor())
+    said = ["Hello.", "I live in Timbuktu.", "Book Lima for May."]
+    ids = [f"h{n}" if given == "with ids" else None for n in range(3)]
+    thread = [m for i, text in zip(ids, said, strict=True)
+              for m in (HumanMessage(text, id=i), AIMessage(f"So: {text}", id=i and f"a{i}"))]  # fmt: skip
+    for each, user in ((memory, "u"), (told, "v")):
+        for message in thread[::2]:
+            each.add(message, user_id=user, session_id="t")
+        each.delete(each.get_all(user_id=user)[0].memory_id, user_id=user)
+        if given == "with ids":
+            each.add(thread[2], user_id=user, session_id="t")  # delivered again
+        summary = each.end_session(thread, user_id=user, session_id="t")
+        assert "Timbuktu" not in str(summary)
+        assert each.get_summary(user_id=user, session_id="t") == summary
+    assert "Book Lima" in memory.get_summary(user_id="u", session_id="t").content
+    assert "Timbuktu" not in str(model.prompts)
+    assert "Book Lima" in str(model.prompts)
 
 
 def test_forgetting_a_message_takes_the_summary_of_its_session(memory):

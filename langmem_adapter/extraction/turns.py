@@ -75,7 +75,7 @@ def news(turn: Turn, stored: Turn | None) -> Turn | None:
         return None
     if stored.digest == turn.digest:
         if stored.status == "done":  # a tool may have answered since
-            return turn.change(seq=stored.seq) if len(turn.messages) > stored.heard else None
+            return turn.change(seq=stored.seq, erased=stored.erased) if len(turn.messages) > stored.heard else None
         return turn.change(seq=stored.seq, taught=stored.taught, attempts=stored.attempts)
     taught = (*stored.taught, *(o.memory_id for o in stored.operations if o.memory_id))
     return turn.change(seq=stored.seq, taught=tuple(dict.fromkeys(taught)))
@@ -107,20 +107,19 @@ def last_id(
     for index in range(len(messages) - 1, last_said(messages) - 1, -1):
         message = messages[index]
         if typed_by(message, people, speaker.user_id) is not None:
-            return id_of(message, index, speaker, people, redact)
+            return named(message, index, speaker, people, redact)[0]
     return None
 
 
-def id_of(
+def named(
     message: BaseMessage, index: int, speaker: Reader, people: Mapping[str, str], redact: Callable[[str], str]
-) -> str:
-    """The id of a message at this position, or what stands for one; without looking at its text if it has an id."""
-    if message.id:
-        return message.id
+) -> tuple[str, str | None]:
+    """The id of a message at this position, and None; if it has none, what stands for it, and its text."""
+    if message.id:  # its text is not looked at
+        return message.id, None
     session_id, user_id = speaker.session_id, speaker.user_id
-    return message_of(
-        message, index=index, session_id=session_id, people=people, user_id=user_id, redact=redact
-    ).message.id
+    said = message_of(message, index=index, session_id=session_id, people=people, user_id=user_id, redact=redact)
+    return said.message.id, said.message.text
 
 
 def _may_teach(message: BaseMessage, tools: Collection[str]) -> bool:
