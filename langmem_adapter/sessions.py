@@ -4,7 +4,6 @@ It is a record of its own kind, outside consolidation, kept with its thread and 
 it, or, offline, it is put together from what the session taught and what was said last.
 """
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -17,6 +16,7 @@ from langmem_adapter.answers import Answer, calls, insist
 from langmem_adapter.consent import Settings, settings_in, settings_op
 from langmem_adapter.consolidation.step import SUMMARY, Rules, summary_space
 from langmem_adapter.errors import InvalidInput, ModelFailed
+from langmem_adapter.extraction.clauses import split
 from langmem_adapter.extraction.ends import redacted_ends
 from langmem_adapter.extraction.origin import length, typed_by
 from langmem_adapter.extraction.turns import digest, named
@@ -35,8 +35,6 @@ MAX_READ = 8_192
 """Characters of a message that are looked at for a quotation of it."""
 PART = 24_000
 """Characters of a conversation that a model is given at once; a longer one is summarised part by part."""
-
-_SENTENCE = re.compile(r"(?<=[.!?])\s+")
 
 PROMPT = """\
 Summarise a conversation between a user and an assistant, so that the assistant can go on without its transcript. At
@@ -75,8 +73,8 @@ async def summarise(
 
     `redact` cuts secrets out of the messages first. What was erased is left out, also what is erased while it is
     written, and what the owner does not want to be kept (`withheld`), with its answers. If nothing is left, or while
-    the owner has paused, nothing is stored. ModelFailed if there is an author who gave none; the earlier summary
-    stays.
+    the owner has paused, nothing is stored. ModelFailed if there is an author who gave none, or nothing that may be
+    kept; the earlier summary stays.
     """
     tries: list[None] = []
 
@@ -97,8 +95,10 @@ async def summarise(
         said: dict[str, Any] = {}
         if author is not None and fresh:
             text = await _written(io, author, fresh, earlier, spend)
-            kept = [sentence for sentence in _SENTENCE.split(text) if not withheld(sentence, settings)]
-            text = " ".join(kept) or "Nothing was said yet."
+            kept = [sentence for sentence in split(text) if not withheld(sentence, settings)]
+            if not kept:
+                raise ModelFailed("all that the summary says is withheld", why="withheld")
+            text = " ".join(kept)
         else:
             text, said = await _offline(io, speaker, fresh, earlier)
         record = _record(speaker, redact(clean(text)), said, messages, earlier, rules)

@@ -159,6 +159,11 @@ def sentences(text: str) -> Iterator[Sentence]:
                 yield Sentence(masked[a:b], offset + a, around)
 
 
+def split(text: str) -> list[str]:
+    """The sentences of a text as they stand, nothing masked, none cut."""
+    return [said for a, b in _whole(text) if (said := text[a:b].strip())]
+
+
 def own(text: str) -> Iterator[tuple[int, str]]:
     """(position, words) of each of the `sentences` of a message, whatever flags it has."""
     for offset, masked, spans in _own(text):
@@ -231,13 +236,18 @@ def clauses(sentence: Sentence) -> Iterator[Clause]:
 
 
 def _sentences(masked: str) -> Iterator[tuple[int, int]]:
+    for start, end in _whole(masked):
+        yield from _short(masked, start, end)
+
+
+def _whole(masked: str) -> Iterator[tuple[int, int]]:
     at = 0
     for match in _END.finditer(masked):
         if match[0][0] == "." and _ABBREVIATION.search(masked[max(at, match.start() - 8) : match.start()]):
             continue
-        yield from _short(masked, at, match.end())
+        yield at, match.end()
         at = match.end()
-    yield from _short(masked, at, len(masked))
+    yield at, len(masked)
 
 
 def _short(masked: str, start: int, end: int) -> Iterator[tuple[int, int]]:

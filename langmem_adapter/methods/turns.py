@@ -143,9 +143,9 @@ class Turns(Reading, Queue):
         """Summarise a session, so that the summary can stand in for its transcript; the new summary.
 
         `messages`: the thread so far, as far as you have it, as `add` takes them; to stand in for them they need ids.
-        Written by the model, if there is one (ModelFailed if it gives none), else from what the session taught and what
-        was said last. What was erased is not in it; if all was, nothing is stored. `get_summary` gives it; no other
-        session sees it.
+        Written by the model, if there is one (ModelFailed if it gives none, or the guard withholds all of it), else
+        from what the session taught and what was said last. What was erased is not in it; if all was, nothing is
+        stored. `get_summary` gives it; no other session sees it.
         """
         return await self._summarised(io, Reader(user_id, app_name, session_id), coerce(messages))
 
