@@ -1,8 +1,11 @@
 """Asking a chat model for a structured answer, and reading what comes back.
 
 One call, through `with_structured_output`; the answer is repaired where its meaning is plain (prose around the JSON, an
-invalid escape), else asked for again with the complaint, a bounded number of times. An answer is used whole or not at
-all.
+invalid escape), else asked for again with the complaint, a bounded number of times. Every answer is a list: its items
+are read one by one, and it is unusable only if all of them are.
+
+Models repeat themselves without end, so reading is linear in the answer's length, and a long one is not read on an
+event loop.
 """
 
 import json
@@ -10,7 +13,8 @@ import random
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from functools import partial
+from typing import Any, Generic, Self, TypeVar
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.exceptions import OutputParserException
@@ -20,19 +24,67 @@ from langchain_core.outputs import ChatGeneration, LLMResult
 from langchain_core.runnables import Runnable, RunnableConfig, ensure_config
 from langchain_core.runnables.config import merge_configs
 from langgraph.constants import TAG_NOSTREAM
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ModelWrapValidatorHandler, PrivateAttr, ValidationError, model_validator
 
 from langmem_adapter.errors import InvalidInput, ModelFailed
-from langmem_adapter.ports import IO, Ask
+from langmem_adapter.ports import AT_ONCE, IO, Ask, worked
 from langmem_adapter.records import Usage
 
-S = TypeVar("S", bound=BaseModel)
 A = TypeVar("A")
 
 TRIES = 3
 """How often a model is asked before its answer counts as failed; waits and complaints both use one up."""
+SHOWN_AGAIN = 4_000
+"""Characters of an unusable answer that its model is shown."""
 WAIT_SECONDS = 1.0
 """The first wait after a rate limit or time-out; it doubles each time."""
+MAX_ANSWER = 200_000
+"""Characters of an answer's text; a longer one is not read."""
+MAX_ITEMS = 200
+"""Items of an answer's list that are read."""
+STARTS = 50
+"""How many openings of JSON in an answer's text may lead nowhere before the rest is not read, and how many of its
+objects are tried."""
+
+
+class Listed(BaseModel):
+    """An answer that is one list. An item that cannot be read costs no other; ValidationError if none can be."""
+
+    _unreadable: int = PrivateAttr(0)
+    _beyond: int = PrivateAttr(0)
+
+    @property
+    def unreadable(self) -> int:
+        """How many items were left out because they do not fit the schema."""
+        return self._unreadable
+
+    @property
+    def beyond(self) -> int:
+        """How many items were not read because there were too many."""
+        return self._beyond
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _one_by_one(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        [wanted] = cls.model_fields
+        given = data.get(wanted) if isinstance(data, dict) else None
+        if not isinstance(given, list):
+            return handler(data)
+        items = given[:MAX_ITEMS]
+        try:
+            made = handler({wanted: items})
+        except ValidationError as error:
+            bad = {e["loc"][1] for e in error.errors(include_url=False, include_input=False)}
+            good = [item for n, item in enumerate(items) if n not in bad]
+            if not good:
+                raise
+            made = handler({wanted: good})
+            made._unreadable = len(items) - len(good)
+        made._beyond = len(given) - len(items)
+        return made
+
+
+S = TypeVar("S", bound=Listed)
 
 
 @dataclass(frozen=True)
@@ -57,9 +109,14 @@ class Asker(Generic[S]):
         return await insist(io, self.calls, messages, self._found)
 
     def _found(self, answer: "Answer") -> "S | str":
-        if isinstance(answer.parsed, self.schema):
-            return answer.parsed
-        return "the answer is empty" if answer.raw is None else read(answer.raw, self.schema)
+        parsed = answer.parsed if isinstance(answer.parsed, self.schema) else None
+        if answer.raw is None:
+            return parsed or "the answer is empty"
+        if parsed is not None and len(answer.raw.tool_calls) == 1:
+            return parsed
+        # An integration may take the first of several calls, or a draft in a text.
+        found = read(answer.raw, self.schema)
+        return parsed if parsed is not None and isinstance(found, str) else found
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,11 +202,11 @@ async def insist(
                 await io.sleep(WAIT_SECONDS * 2**attempt * random.uniform(0.5, 1.0))
             continue
         usage = usage.plus(answer.raw)
-        made = found(answer)
+        made = await worked(io, partial(found, answer), _size(answer.raw))
         if not isinstance(made, str):
             return made, usage
         problem = why = made
-        asked = _again(messages, answer.raw.text if answer.raw else "", problem)
+        asked = _again(messages, answer.raw.text[:SHOWN_AGAIN] if answer.raw else "", problem)
     raise ModelFailed(problem, usage=usage, why=why)
 
 
@@ -203,47 +260,91 @@ def unreadable(error: BaseException) -> bool:
 
 
 def read(raw: AIMessage, schema: type[S]) -> S | str:
-    """The answer in a message that the parser could not read, or what is wrong with it."""
-    problem = "the answer is empty"
-    for value in _values(raw):
-        if isinstance(value, str):
-            problem = value
-            continue
-        try:
-            return schema.model_validate(_unwrapped(value, schema))
-        except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-    return problem
+    """The answer in a message, or what is wrong with it."""
+    problem = ""
+    for value in _values(raw, schema):
+        if not isinstance(value, str):
+            try:
+                return schema.model_validate(value)
+            except ValidationError as error:
+                first = error.errors(include_url=False, include_input=False)[0]
+                value = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        problem = problem or value
+    return problem or "the answer is empty"
 
 
-def _values(raw: AIMessage) -> Iterator[Any]:
-    """What may be the answer, in order; a str says why something is none."""
-    for call in (*raw.tool_calls, *raw.invalid_tool_calls):
-        if call["args"]:
-            yield from [call["args"]] if isinstance(call["args"], dict) else _objects(call["args"])
-        elif isinstance(call["args"], dict):
-            yield call["args"]
-    if raw.text.strip():
-        yield from _objects(raw.text)
+def _values(raw: AIMessage, schema: type[Listed]) -> Iterator[Any]:
+    """What may be the answer, the likeliest first; a str says why something is none.
+
+    Several calls are one answer. Of a text the last object counts: what stands before it are drafts.
+    """
+    [wanted] = schema.model_fields
+    called = [value for call in (*raw.tool_calls, *raw.invalid_tool_calls) for value in _called(call["args"], wanted)]
+    lists = [v[wanted] for v in called if isinstance(v, dict) and isinstance(v.get(wanted), list)]
+    if len(lists) > 1:
+        yield {wanted: [item for items in lists for item in items]}
+    yield from called
+    if (text := spoken(raw.text)).strip():
+        yield from _objects(text, wanted)
 
 
-def _objects(text: str) -> Iterator[Any]:
+def _called(args: Any, wanted: str) -> list[Any]:
+    if isinstance(args, dict):
+        return [_unwrapped(args, wanted)]
+    return _objects(args, wanted)[:1] if args else []
+
+
+def _objects(text: str, wanted: str) -> list[Any]:
+    """The objects in a text, the last first, and lists only after them: prose has brackets too."""
+    if len(text) > MAX_ANSWER:
+        return [f"the answer has {len(text)} characters; {MAX_ANSWER} are read"]
     try:
-        yield from objects(text)
+        found = list(objects(text))
     except ValueError as error:
-        yield f"not JSON: {error}"
+        return [f"not JSON: {error}"]
+    likely = sorted(found[-STARTS:], key=lambda value: isinstance(value, dict))  # stable: the last stays last
+    return [_unwrapped(value, wanted) for value in reversed(likely)]
 
 
-def _unwrapped(value: Any, schema: type[BaseModel]) -> Any:
+def _unwrapped(value: Any, wanted: str) -> Any:
     """The answer without what some models put around it: its schema's name, or nothing at all."""
-    wanted = list(schema.model_fields)
-    if isinstance(value, list) and len(wanted) == 1:
-        return {wanted[0]: value}
-    if isinstance(value, dict) and len(value) == 1 and not value.keys() & set(wanted):
+    if isinstance(value, list):
+        return {wanted: value}
+    if isinstance(value, dict) and len(value) == 1 and wanted not in value:
         inner = next(iter(value.values()))
         return inner if isinstance(inner, dict) else value
     return value
+
+
+def _size(raw: AIMessage | None) -> int:
+    """Characters of an answer, counted until they are too many to be read at once."""
+    if raw is None:
+        return 0
+    size, left = 0, [raw.content, *(call["args"] for call in (*raw.tool_calls, *raw.invalid_tool_calls))]
+    while left and size <= AT_ONCE:
+        value = left.pop()
+        size += len(value) if isinstance(value, str | list | dict) else 1
+        if size <= AT_ONCE and isinstance(value, list | dict):
+            left.extend(value.values() if isinstance(value, dict) else value)
+    return size
+
+
+_TAG = r"think(?:ing)?|thought|reasoning"
+_THOUGHT = re.compile(rf"\s*<({_TAG})>.*?(?:</\1>|\Z)", re.IGNORECASE | re.DOTALL)
+_REST_OF_THOUGHT = re.compile(rf"\s*[^\s{{\[`].*?</(?:{_TAG})>", re.IGNORECASE | re.DOTALL)
+
+
+def spoken(text: str) -> str:
+    """What a model said, without what it thought before: blocks in <think> at the beginning, closed or not.
+
+    Some servers leave out the opening tag.
+    """
+    at = 0
+    while (thought := _THOUGHT.match(text, at)) is not None:
+        at = thought.end()
+    if (rest := _REST_OF_THOUGHT.match(text, at)) is not None:
+        at = rest.end()
+    return text[at:]
 
 
 _BAD_ESCAPE = re.compile(r"\\(?:u(?![0-9a-fA-F]{4})|(?![\"\\/bfnrtu]))")
@@ -252,17 +353,19 @@ _BAD_ESCAPE = re.compile(r"\\(?:u(?![0-9a-fA-F]{4})|(?![\"\\/bfnrtu]))")
 def objects(text: str) -> Iterator[Any]:
     """The JSON objects and lists in a text, whatever stands around them; invalid escapes are taken literally.
 
-    ValueError after the last one if there was none.
+    What follows after `STARTS` openings that led nowhere is not read: each may have to be followed to the end of the
+    text. ValueError after the last one if there was none.
     """
     fixed = _BAD_ESCAPE.sub(lambda m: "\\" + m[0], text)
     decoder = json.JSONDecoder(strict=False)
     problem: ValueError | None = ValueError("there is no object in it")
-    at = 0
-    while (opening := _OPENING.search(fixed, at)) is not None:
+    at = failed = 0
+    while failed < STARTS and (opening := _OPENING.search(fixed, at)) is not None:
         try:
             value, at = decoder.raw_decode(fixed, opening.start())
         except (ValueError, RecursionError) as error:
             at = opening.end()
+            failed += 1
             if isinstance(problem, ValueError):
                 problem = ValueError(getattr(error, "msg", type(error).__name__))
             continue

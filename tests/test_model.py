@@ -17,7 +17,7 @@ from support import START as NOW
 from support import Clock, config
 
 from langmem_adapter import Memory
-from langmem_adapter.answers import objects
+from langmem_adapter.answers import objects, read
 from langmem_adapter.errors import InvalidInput, ModelFailed
 from langmem_adapter.extraction.model import Example, ModelExtractor, windows
 from langmem_adapter.langgraph import MemoryState, recall_node, remember_node
@@ -348,7 +348,7 @@ class TestFailure:
         make(extractor=ModelExtractor(model)).add(HumanMessage("I'm vegan", id="h"), user_id="u")
         assert "facts.0.topic" in model.prompts[1][-1].text
 
-    @pytest.mark.parametrize("bad", ["no", facts(vegan(), {"content": "half"}), ValueError("context too long")])
+    @pytest.mark.parametrize("bad", ["no", facts({"content": "half"}), ValueError("context too long")])
     def test_a_turn_that_fails_stays_queued_with_its_error_and_teaches_nothing(self, make, bad):
         clock = Clock()
         model = ScriptedChatModel(replies=[bad])
@@ -413,6 +413,97 @@ class TestFailure:
         tried(
             f"1000 turns, {len(waiting)} kept with their errors, {len(model.prompts)} calls until each was learnt once"
         )
+
+    @pytest.mark.parametrize(
+        "bad",
+        [{"kind": "location"}, {"topic": "nonsense"}, {"content": None}, {"content": 7}, {"line": None}],
+        ids=str,
+    )
+    def test_a_fact_that_does_not_fit_the_schema_costs_no_other(self, make, bad):
+        memory, known = learnt(make, facts(vegan(**bad), vegan(), vegan(**bad)))
+        assert known == ["The user is vegan."]
+        assert memory.usage()["u"].calls == 1
+        [turn] = memory.store.search(("memories", "default", "user", "u", "turns"))
+        assert turn.value["dropped"] == {"not_in_schema": 2}
+
+    @pytest.mark.parametrize(
+        "odd",
+        [
+            {"slot": None},
+            {"kind": None},
+            {"entities": None},
+            {"entities": [None, 5]},
+            {"entities": "Rome"},
+        ],
+        ids=str,
+    )
+    def test_a_null_or_an_odd_entity_is_no_reason_to_lose_the_fact(self, make, odd):
+        memory, known = learnt(make, facts(vegan(**odd)))
+        assert known == ["The user is vegan."]
+        assert memory.usage()["u"].calls == 1
+
+    def test_a_number_is_a_value_too(self, make):
+        cats = {"content": "The user has 2 cats.", "topic": "general", "slot": "cats", "value": 2, "line": "l1"}
+        memory, known = learnt(make, facts(cats | {"excerpt": "I have 2 cats"}), text="I have 2 cats.")
+        assert known == ["The user has 2 cats."]
+        assert memory.get_all(user_id="u")[0].value == "2"
+
+    @pytest.mark.parametrize(
+        "draft",
+        [
+            '<think>Probably {"facts": []}. No wait.</think>\n%s',
+            '<think>hm</think><Thinking>\n{"facts": []}</Thinking> %s',
+            'Probably {"facts": []}. No wait.</think>\n%s',
+            'With nothing to note one would answer {"facts": []}, but here: %s',
+            "%s\nSources: [1], []",
+        ],
+        ids=["think", "two blocks", "no opening tag", "prose", "brackets after it"],
+    )
+    def test_a_draft_is_not_the_answer(self, make, draft):
+        memory, known = learnt(make, draft % json.dumps(facts(vegan())))
+        assert known == ["The user is vegan."]
+        assert memory.usage()["u"].calls == 1
+
+    def test_a_thought_that_never_ends_is_no_answer(self, make):
+        memory, known = learnt(make, '<think>Perhaps {"facts": []} or', facts(vegan()))
+        assert known == ["The user is vegan."]
+        assert memory.usage()["u"].calls == 2
+
+    def test_tags_that_the_user_wrote_are_no_thoughts(self, make):
+        said = "I'm vegan, so what is <think> and </think> for?"
+        _, known = learnt(make, json.dumps(facts(vegan(excerpt=said))), text=said)
+        assert known == ["The user is vegan."]
+
+    def test_several_calls_are_one_answer(self, make):
+        home = {"content": "The user lives in Rome.", "topic": "home/location", "value": "Rome", "line": "l1",
+                "excerpt": "I live in Rome"}  # fmt: skip
+        tool_calls = [{"name": "Facts", "args": facts(f), "id": str(n)} for n, f in enumerate([vegan(), home])]
+        memory, known = learnt(make, AIMessage("", tool_calls=tool_calls), text="I'm vegan and I live in Rome.")
+        assert sorted(known) == ["The user is vegan.", "The user lives in Rome."]
+        assert memory.usage()["u"].calls == 1
+
+    @pytest.mark.parametrize(
+        "unit", ["[", "{", '{"a":', '[{"', "{} ", "[] ", "{ \n", "<think>", "<think></think>", '"']
+    )
+    def test_reading_an_answer_that_repeats_itself_takes_time_in_proportion(self, unit):
+        schema = ModelExtractor(ScriptedChatModel())._asker.schema
+
+        def taken(length: int) -> float:
+            message = AIMessage(unit * (length // len(unit)))
+            started = time.process_time()
+            read(message, schema)
+            return time.process_time() - started
+
+        times = [min(taken(length) for _ in range(3)) for length in (20_000, 160_000)]
+        assert times[1] < 0.5
+        assert times[1] < 24 * times[0] + 0.01  # eight times as long; 64 times the work if each start read to the end
+
+    def test_a_longer_answer_than_any_is_not_read(self, make):
+        model = ScriptedChatModel(replies=[json.dumps(facts(*[vegan()] * 5_000))])
+        memory = make(extractor=ModelExtractor(model))
+        with pytest.raises(ModelFailed, match="characters"):
+            memory.add(HumanMessage("I'm vegan", id="h"), user_id="u")
+        assert max(len(m.text) for m in model.prompts[-1]) < 10_000  # nor sent back
 
     def test_broken_escapes_are_read_literally(self):
         assert list(objects(r'x {"a": "\u00e9 \ud \q"} y')) == [{"a": "é \\ud \\q"}]

@@ -11,7 +11,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import BaseModel, Field
 
-from langmem_adapter.answers import Asker, chat_model
+from langmem_adapter.answers import Asker, Listed, chat_model
 from langmem_adapter.ports import IO
 from langmem_adapter.records import Candidate, Judgement, MemoryRecord, Usage, Verdict
 
@@ -39,7 +39,7 @@ class _Judged(BaseModel):
     known: str | None = Field(None, description="the id of the known fact; null if new")
 
 
-class _Verdicts(BaseModel):
+class _Verdicts(Listed):
     """How each new fact relates to the known ones."""
 
     verdicts: list[_Judged]

@@ -9,14 +9,14 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langchain_core.messages.utils import count_tokens_approximately
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator, model_validator
 
-from langmem_adapter.answers import Asker, chat_model
+from langmem_adapter.answers import Asker, Listed, chat_model
 from langmem_adapter.errors import InvalidInput, ModelFailed
 from langmem_adapter.languages import USER
 from langmem_adapter.ports import IO, AsyncPort, SyncPort, run
@@ -58,6 +58,9 @@ def _without_defaults(schema: dict[str, Any]) -> None:
         field.pop("default", None)
 
 
+Text = Annotated[str, Field(coerce_numbers_to_str=True)]
+
+
 class Found(BaseModel):
     """One fact as the model gives it."""
 
@@ -65,18 +68,28 @@ class Found(BaseModel):
 
     content: str = Field(description="the fact, third person, self-contained")
     topic: str
-    slot: str = Field("", description='what exactly it is about, e.g. "chinese food"; empty where a user has one value')
-    value: str = Field("", description='what the slot holds, e.g. "vegetarian", "like", "Bonn"')
+    slot: Text = Field("", description='what exactly it is about, e.g. "chinese food"; empty if a user has one value')
+    value: Text = Field("", description='what the slot holds, e.g. "vegetarian", "like", "Bonn"')
     kind: Literal["fact", "preference", "decision", "event", "goal"] = "fact"
     subject: str = Field("user", description='"user", or whom the user speaks of, e.g. "daughter Ines"')
     said: Literal["stated", "implied"] = Field("stated", description="whether the user said it in so many words")
     intent: Literal["assert", "retract"] = "assert"
-    replaces: str | None = Field(None, description="the value it displaces, if the user named it")
-    line: str = Field(description="the id of the line it comes from")
+    replaces: Text | None = Field(None, description="the value it displaces, if the user named it")
+    line: Text = Field(description="the id of the line it comes from")
     excerpt: str = Field(description="the words it rests on, copied from that line")
     since: str | None = Field(None, description="ISO 8601 time from which it holds, if said")
     until: str | None = Field(None, description="ISO 8601 time until which it holds, if said")
     entities: list[str] = Field(default_factory=list, description="people, places, things named")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, data: Any) -> Any:
+        return {k: v for k, v in data.items() if v is not None} if isinstance(data, dict) else data
+
+    @field_validator("entities", mode="before")
+    @classmethod
+    def _named(cls, given: Any) -> list[str]:
+        return [name for name in given if isinstance(name, str)] if isinstance(given, list) else []
 
 
 class ModelExtractor:
@@ -132,6 +145,7 @@ class ModelExtractor:
                 cost = error.usage if isinstance(error.usage, Usage) else Usage()
                 raise ModelFailed(str(error), usage=usage.and_(cost), why=error.why) from error
             usage = usage.and_(cost)
+            dropped += Counter(not_in_schema=answer.unreadable, too_many=answer.beyond)
             for found in answer.facts:  # type: ignore[attr-defined]
                 candidate = _candidate(found, lines, turn.at)
                 if not isinstance(candidate, str) and self._is_shown(candidate):
@@ -190,11 +204,12 @@ def _pieces(message: Message, max_tokens: int) -> list[Message]:
     return [*pieces, message.change(text=text[start:])]
 
 
-def _schema(topics: Sequence[Topic]) -> type[BaseModel]:
+def _schema(topics: Sequence[Topic]) -> type[Listed]:
     names = tuple(t.name for t in topics)
     fact = create_model("Fact", __base__=Found, topic=(Literal[names], ...))  # type: ignore[arg-type]
     return create_model(
         "Facts",
+        __base__=Listed,
         __doc__="What is worth remembering in this turn.",
         facts=(list[fact], Field(description="the facts; an empty list if there are none")),  # type: ignore[valid-type]
     )

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import itertools
+import json
 import random
 import sqlite3
 from collections.abc import Awaitable, Callable
@@ -13,11 +14,14 @@ import pytest
 from faults.concierge import Concierge
 from invariants import whole
 from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.store.base import PutOp
-from support import SOAK, record
+from support import SOAK, Model, record
 from test_event_loop import free
 
 from langmem_adapter import Memory, MemoryAdapterError
+from langmem_adapter.errors import ModelFailed
+from langmem_adapter.extraction.model import ModelExtractor
 from langmem_adapter.namespaces import namespace
 from langmem_adapter.testing import ScriptedChatModel
 
@@ -118,6 +122,50 @@ async def test_no_way_in_holds_the_loop_with_a_long_text(entry: str, tmp_path: P
         async def work() -> None:
             with contextlib.suppress(MemoryAdapterError):
                 await ENTRIES[entry](memory, texts.pop())
+            await rest()
+
+        await free(work, rest)
+
+
+FACTS = [
+    {"content": f"The user saw thing{n}.", "topic": "general", "value": f"thing{n}", "line": "l1", "excerpt": "I saw"}
+    for n in range(10_000)
+]
+ANSWERS: dict[str, Any] = {
+    "brackets": "[" * 100_000,
+    "objects": '{"a":' * 20_000,
+    "unfinished": json.dumps({"facts": FACTS[:1_000]})[:-5],
+    "empty objects": "{} " * 60_000,
+    "many facts, as text": json.dumps({"facts": FACTS}),
+    "many facts, as a call": AIMessage("", tool_calls=[{"name": "Facts", "args": {"facts": FACTS}, "id": "1"}]),
+    "many facts, as calls": AIMessage(
+        "", tool_calls=[{"name": "Facts", "args": {"facts": FACTS[n::10]}, "id": str(n)} for n in range(10)]
+    ),
+    "many bad facts": AIMessage(
+        "", tool_calls=[{"name": "Facts", "args": {"facts": [{"topic": "x"}] * 10_000}, "id": "1"}]
+    ),
+}
+
+
+class Says(Model):
+    """A model that answers with this very message."""
+
+    said: Any
+
+    async def _agenerate(self, *args: Any, **kwargs: Any) -> ChatResult:
+        return ChatResult(generations=[ChatGeneration(message=self.said)])
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+async def test_no_answer_of_a_model_holds_the_loop(answer: str, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("langmem_adapter.answers.WAIT_SECONDS", 0.001)
+    said = ANSWERS[answer] if isinstance(ANSWERS[answer], AIMessage) else AIMessage(ANSWERS[answer])
+    numbers = itertools.count()
+    with Memory(tmp_path / "m.db", extractor=ModelExtractor(Says(said=said))) as memory:
+
+        async def work() -> None:
+            with contextlib.suppress(ModelFailed):
+                await memory.aadd(HumanMessage("I saw things.", id="h"), user_id=f"u{next(numbers)}")
             await rest()
 
         await free(work, rest)
