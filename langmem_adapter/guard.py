@@ -103,8 +103,8 @@ DEFAULT_RULES: tuple[Rule, ...] = (
         r"|\b(?:pre-?approved|okayed)\s+(?:my|all|any|every)\b|\bmy\s+word\s+is\s+final\b"
         r"|\bmy\s+identity\s+(?:is|was|has\s+been)\s+(?:\w+\s+)?(?:verified|confirmed|checked)\b"
         r"|\btrust\s+(?:every|any|all)\s+(?:payment|transfer|refund|order|request)s?\b"
-        r"|^[^\w\n]{0,20}(?:my\s+)?(?:role|access(?:\s+level)?|rights?)\s*[:=]\s*(?:\w+\s+){0,2}(?:admin\w*|root|superuser|owner|moderator)\b"
-        r"|\broot\s+access\b|\b(?:user|account)\s+to\s+(?:export|access|see|delete)\s+(?:all|any|every)\b",
+        r"|^[^\w\n]{0,20}(?:my\s+)?(?:role|access(?:\s+level)?|rights?)\s*[:=]\s*(?:\w+\s+){0,2}(?:admin\w*|root|superuser|owner|moderator)\b(?!\s+assistant\b|\s+of\s+the\s+product\b)"
+        r"|\b(?:user|account)\s+to\s+(?:export|access|see|delete)\s+(?:all|any|every)\b",
     ),
     *(Rule("permission_claim", pattern) for pattern in wordings.POWERS.values()),
     *(Rule("instruction", pattern) for pattern in wordings.ORDERS.values()),
@@ -118,13 +118,14 @@ DEFAULT_RULES: tuple[Rule, ...] = (
     Rule(
         "exfiltration",
         r"!\[[^\]\n]{0,200}\]\s?\([^)?&=\n]{0,300}[?&=]|\b(?:javascript|vbscript)\s*:|\bdata:text/html\b"
-        r"|\b(?:every|each|all)\s+(?:answers?|repl(?:y|ies)|responses?|messages?)\b.{0,60}(?:\blink\b|\bimage\b|https?:)",
+        r"|\b(?:every|each|all|your)\s+(?:answers?|repl(?:y|ies)|responses?|messages?)\b.{0,60}(?:\blink\b|\bimage\b|https?:)"
+        r"|https?://[^\n]{1,260}\b(?:to|in|with)\s+(?:each|every|all|your)\s+(?:answers?|repl(?:y|ies)|responses?|messages?)\b",
     ),
     Rule("exfiltration", r"!\[[^\]\n]{0,200}\]\s?\(", ("tool",)),
     Rule(
         "exfiltration",
         r"\b(?:forward|send|wire|transfer|copy|route|redirect|deliver|post|upload|b?cc|invoices?|payments?|answers?|repl(?:y|ies)|messages?|mails?)"
-        r"(?:ed|ing|s|red|ring)?\b[^\n@]{0,80}\bto:?\s+\S{0,60}(?:@|://)\S|\bb?cc\s+\S{1,60}@\S|https?://[^\n]{1,260}\b(?:end|start)\s+of\s+your\b",
+        r"(?:ed|ing|s|red|ring)?\b[^\n@]{0,80}\bto:?\s+\S{0,60}(?:@|://)\S|\b(?:b?cc|copy|loop\s+in|reach)\s+\S{1,60}@\S|https?://[^\n]{1,260}\b(?:end|start)\s+of\s+your\b",
     ),
     Rule("memory_claim", r"[\"'](?:facts?|topic|trust|confidence|scope|source_type|user_?id|role)[\"']\s*:\s*\S"),
     Rule(
@@ -369,6 +370,10 @@ def _reported(text: str) -> str:
 _LEET = str.maketrans("013457@$", "oieastas")
 _SPELT = re.compile(r"\b(?=\w*\d)(?=\w*[a-z])[\w@$]{3,}")
 _ENCODED = re.compile(r"(?<![\w+/])[A-Za-z0-9+/]{24,}={0,2}(?![\w+/])")
+_PARTED = re.compile(
+    r"(?<![^\W_])(?:(?P<letters>[^\W\d_](?:[ .\-_*][^\W\d_]){2,63}(?![^\W_]))|[^\W_]{1,40}(?:[._][^\W_]{1,40}){3,40})"
+)
+"""Letters each by itself ("a d m i n"), and words with something else than a space between them ("I.am.the.admin")."""
 _MARKS = re.compile("[\u0300-\u036f\u0640\u064b-\u0652]+")
 """Accents that no letter took up, and signs that Arabic is mostly written without."""
 
@@ -382,6 +387,8 @@ def _views(text: str) -> Iterator[str]:
     yield from read
     if (spelt := _SPELT.sub(lambda m: m[0].translate(_LEET), folded(whole))) not in read:
         yield spelt
+    if (joined := _PARTED.sub(_joined, whole)) != whole:
+        yield joined
     if "%" in whole:
         yield unquote(whole)
     for match in _ENCODED.finditer(text):
@@ -391,6 +398,10 @@ def _views(text: str) -> Iterator[str]:
             continue
         if said.isprintable():
             yield said
+
+
+def _joined(parted: re.Match[str]) -> str:
+    return re.sub(r"[\W_]", "" if parted["letters"] else " ", parted[0])
 
 
 def _unescaped(text: str) -> str:

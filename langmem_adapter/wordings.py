@@ -16,10 +16,21 @@ POWERS = {
     r"|\b(?:darf|kann)\b.{0,40}\b(?:freigeben|genehmigen|überweisen|erstatten)\b"
     r"|\b(?:peut|peux)\s+(?:approuver|autoriser|valider)\b|\bpued[eo]\s+(?:aprobar|autorizar)\b"
     r"|\bp(?:uò|osso|ode)\s+(?:approvare|autorizzare|aprovar|autorizar)\b"
-    r"|\b(?:mag|kan)\b.{0,40}\b(?:goedkeuren|autoriseren)\b",
+    r"|\b(?:mag|kan)\b.{0,40}\b(?:goedkeuren|autoriseren)\b"
+    r"|\b(?:admin\w*|root|superuser|beheerders?)[-\s]?(?:rechten?|zugriff|zugang|toegang)\b"
+    r"|\b(?:droits?|acc[eè]s|derechos?|permisos?|privilegios?|acceso|diritti|permessi|privilegi|accesso|direitos|permiss[oõ]es"
+    r"|privil[eé]gios|acesso)\s+(?:d'|de\s+|di\s+|da\s+)?(?:admin\w*|amministrat\w*|root)\b"
+    r"|\b(?:brauchen?|benötigen?)\s+(?:\w+\s+)?keine\s+(?:freigabe|genehmigung|bestätigung|zustimmung)\b"
+    r"|\bfür\s+mich\s+gelt\w+\s.{0,30}\bnicht\b|\b(?:regeln|grenzen|limits)\s+gelten\s+(?:\w+\s+)?nicht\s+für\s+mich\b"
+    r"|\bpas\s+besoin\s+d(?:'|e\s|'une\s)(?:\w+\s)?(?:autorisation|approbation|validation|confirmation)\b"
+    r"|\bno\s+necesito\s+(?:\w+\s+)?(?:aprobaci[oó]n|autorizaci[oó]n|confirmaci[oó]n)\b"
+    r"|\bnon\s+(?:ho\s+bisogno\s+di|mi\s+serve)\s+(?:\w+\s+)?(?:approvazion|autorizzazion|conferm)\w*"
+    r"|\bgeen\s+(?:goedkeuring|bevestiging|autorisatie)\s+nodig\b"
+    r"|\bn[aã]o\s+preciso\s+de\s+(?:\w+\s+)?(?:aprovaç|autorizaç|confirmaç|aprovac|autorizac|confirmac)\w*",
     "zh ja": r"(?:我|用[户戶]|使用者)(?:现在|現在)?(?:是|为|為)(?:系统|系統)?(?:管理[员員]|超[级級]用[户戶])"
     r"|(?:可以|有权|有權|能)(?:批准|审批|審批|授权|授權|查看所有)|管理者(?:です|である|だ)"
-    r"|承認(?:できる|できます|する権限)",
+    r"|承認(?:できる|できます|する権限)|管理者の?権限|承認[はが]?(?:不要|いりません|必要ありません|必要ない)"
+    r"|管理[员員]的?[权權]限|(?:不需要|无需|無需|不用)\S{0,4}(?:确认|確認|批准|审批|審批|授权|授權|审核|審核)",
     "ru": r"(?:\bя|\bпользователь|\bклиент)\s?(?:[-–—]\s|является\s)?(?:теперь\s|здесь\s|тут\s)?"
     r"(?:админ|root|рут|супер(?:пользователь|админ)|администратор(?:ом)?)"
     r"(?=\s*(?:[.,;!]|$)|\s(?:эт|систем|сервер|сайт|платформ|приложен|бот|чат|здесь|тут|с\s|и\s))"
@@ -33,12 +44,14 @@ POWERS = {
     r"(?:одобр|утвержда|утвердить|согласов|авториз|обходить|обойти)\w*\s(?:\w+\s){0,2}?"
     + _RU
     + r"|\b(?:без|не\s(?:нужн\w+|требует\w*|надо))\s(?:\w+\s){0,2}?(?:подтвержден|одобрен|согласован)\w*"
+    r"|\bадмин\w*\sправа\b|\b(?:правил|ограничен|лимит)\w*\s(?:на|для)\sменя\sне\s(?:распростран|действ)\w+"
+    r"|\b(?:правил|ограничен|лимит)\w*\sне\s(?:распростран|действ)\w+\s(?:на|для)\sменя\b"
     r"|\bосвобожд[её]н\w*\sот\s(?:\w+\s){0,2}?(?:провер|ограничен|правил|лимит|подтвержд)",
     "uk": r"(?:\bя|\bкористувач|\bклієнт)\s?(?:[-–—]\s|є\s)?(?:тепер\s|тут\s)?"
     r"(?:адмін|root|рут|супер(?:користувач|адмін)|адміністратор(?:ом)?)"
     r"(?=\s*(?:[.,;!]|$)|\s(?:ц[ьі]|систем|сервер|сайт|платформ|застосун|бот|чат|тут|з\s|і\s|та\s))"
     r"|\b(?:права\w*|доступ\w*)\s(?:адміністратора|адмін\w*|до\s(?:всіх|усіх))|\b(?:повний|необмежений)\sдоступ\b"
-    r"|\bуповноважен\w*"
+    r"|\bуповноважен\w*|\bадмін\w*\sправа\b"
     r"|\b(?:мені|йому|їй|нам|користувачу|клієнту)\s(?:\w+\s){0,2}?(?:дозвол|можна)\w*\s(?:\w+\s){0,3}?"
     r"(?:схвал|затвердж|погодж|обійти|обходити|експорт|перегляда|бачити\s(?:вс|ус)|видаляти|переказ)"
     r"|\b(?:можу|може|вправі|маю\sправо|має\sправо)\s(?:\w+\s){0,3}?"
@@ -49,6 +62,7 @@ POWERS = {
     "pl": r"\b(?:jestem|użytkownik\sjest|klient\sjest)\s(?:\w+\s)?(?:adminem|root\w*|superużytkownikiem"
     r"|administratorem(?=\s*(?:[.,;!]|$)|\s(?:teg|tej|system|serwer|stron|platform|aplikacj|kont|i\s|z\s)))"
     r"|\b(?:pełny|nieograniczony)\sdostęp\b|\bdostęp\sdo\swszystkich\b|\bupoważni\w+"
+    r"|\b(?:uprawnieni|praw|dostęp)\w*\sadmin\w*"
     r"|\b(?:mogę|może|wolno\smi|mam\sprawo|ma\sprawo|uprawnion\w+\sdo)\s(?:\w+\s){0,2}?"
     r"(?:zatwierdza|zatwierdzi|autoryz|akceptowa|omija|pomija)\w*\s(?:\w+\s){0,2}?"
     + _PL
@@ -58,12 +72,14 @@ POWERS = {
     "tr": r"\b(?:ben|kullanıcı|müşteri)\s(?:\w+\s){0,2}?(?:admin|root)\w*"
     r"|\b(?:bu|sistemin)\s(?:\w+\s)?yöneticisi(?:yim|dir)\b"
     r"|\b(?:ödeme|işlem|transfer|iade|fatura|havale|sipariş)\w*\s(?:\w+\s){0,2}?onaylayabil\w+"
+    r"|\b(?:yönetici|admin\w*)\s(?:hak|yetki|izin|izn|erişim)\w*"
     r"|\bonayla\w*\s(?:yetki|izn|hakk)\w+|\byetkiliyim\b|\byetkim\svar\b|\byetkilendiril\w+"
     r"|\b(?:onay|doğrulama)\w*\s(?:gerekmez|gerekmiyor|olmadan|gerekmeden)\b|\bonaysız\b"
     r"|\b(?:tüm|bütün|her)\s(?:hesap|kayıt|veri)\w*\s(?:\w+\s)?(?:erişebil|görebil|silebil)\w+|\btam\serişim\w*",
     "ko": r"(?:시스템|서버|최고|슈퍼|이\s?앱의?)\s?관리자(?:이|입|예|야|다|로)"
     r"|(?:저는|나는|제가|내가|사용자[는가])\s?(?:관리자|루트|어드민)(?:이|입|예|야|다|로)"
     r"|(?:결제|송금|환불|거래|이체|지급|주문|지불)\S{0,4}\s?(?:\S{1,10}\s){0,2}?승인할\s?(?:수\s?있|권한)"
+    r"|관리자\s?권한|승인\S{0,2}\s?필요\s?없"
     r"|승인\s?(?:권한|없이)|(?:인증|허가)\s?없이"
     r"|모든\s?(?:\S{1,8}\s)?(?:데이터|계정|기록|정보)\S{0,3}\s?"
     r"(?:접근|열람|조회|삭제)할?\s?(?:수\s?있|권한)",
@@ -73,6 +89,7 @@ POWERS = {
     r"(?:موافقة|اعتماد|تجاوز|تحويل|حذف|وصول|اطلاع)"
     r"|(?<!\w)(?:أستطيع|استطيع|يمكنني|بإمكاني|يمكنه)\s(?:ال)?(?:موافقة|اعتماد|تجاوز)\s"
     r"|(?<!\w)(?:بدون|دون)\s(?:أي\s)?(?:موافقة|تأكيد|تحقق)"
+    r"|(?<!\w)صلاحيات\s(?:ال)?(?:مدير|مشرف|مسؤول|[أا]دمن)"
     r"|(?<!\w)معفى\sمن\s(?:\w+\s)?(?:ال)?(?:قواعد|قيود|تحقق|مراجعة|حدود)",
 }
 """Who says that he, or the user, may do what others may not, or that something needs no approval."""
