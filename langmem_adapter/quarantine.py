@@ -72,9 +72,10 @@ async def _once(io: IO, asked: MemoryRecord, rules: Rules) -> Operation:
         note="released",
         exclusive=rules.exclusive,
     )
-    applied = consolidated(candidate, turn, known, rules, change, None)
     place = versions[turns] + 1
-    done = turn.change(seq=place, operations=(applied.operation,), applied=place, applied_at=now)
+    turn = turn.change(seq=place)
+    applied = consolidated(candidate, turn, known, rules, change, None)
+    done = turn.change(operations=(applied.operation,), applied=place, applied_at=now)
     await io.commit(
         [
             *(record_put(facts, r) for r in applied.records),
@@ -118,6 +119,7 @@ def _turn(record: MemoryRecord) -> Turn:
         session_id=record.session_id,
         agent_id=record.agent_id,
         at=source.at,
+        dated=True,  # when it was said, not when it was released
         digest=f"release-{record.memory_id}",
         source_type=source.source_type,
         source_id=source.source_id,

@@ -50,6 +50,8 @@ class Source(Frozen):
     excerpt: str = ""
     """The words it rests on, as they stood in the message."""
     message_id: str | None = None
+    seq: int = 0
+    """The `seq` of the turn that said it; 0 if that is not known."""
     role: Literal["support", "lineage"] = "support"
     """`support`: asserts this very content. `lineage`: inherited from what the record replaced (the latest ten)."""
 
@@ -217,6 +219,8 @@ class Turn(Frozen):
     session_id: str | None = None
     agent_id: str | None = None
     at: Utc
+    dated: bool = False
+    """Whether `at` was given by the caller: then it, not `seq`, tells what was said before what."""
     messages: tuple[Message, ...] = ()
     digest: str
     """Hash of the human text: the same id with another digest is an edit; "" once the turn was erased."""

@@ -112,6 +112,7 @@ def test_tasks_of_a_loop_that_is_closed_are_not_waited_for(store):
             task.cancel()
         loop.close()
     store.free.set()
+    memory._deadline = PATIENCE
     found = asyncio.run(recall_node(memory).ainvoke(said("What do I eat?", 99), config()))
     assert not found["memories"]["late"]
 

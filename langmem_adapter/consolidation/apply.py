@@ -121,7 +121,7 @@ class Change:
             status="superseded",
             superseded_by=by.memory_id,
             invalidated_at=self.now if believed else record.created_at,
-            valid_to=record.valid_to or (by.valid_from if believed else None),
+            valid_to=record.valid_to or (_ended(record, by) if believed else None),
             contested_by=(),
         )
 
@@ -276,7 +276,7 @@ def apply(
     target = decision.target
     if target is None:
         return Applied(_operation(decision, candidate, None), ())
-    if decision.reason in ("unchanged_resync", "retract_below_trust"):  # neither agrees with the record
+    if decision.reason in ("unchanged_resync", "retract_below_trust", "said_earlier"):  # none agrees with the record
         return Applied(_operation(decision, candidate, target), ())
     step = change.merged if decision.action == "MERGE" else change.corroborated
     after = step(target, candidate, topic, source, decision.reason)
@@ -290,6 +290,8 @@ def apply(
 def _create(
     decision: Decision, candidate: Candidate, topic: Topic, slot: str, source: Source, change: Change
 ) -> Applied:
+    if decision.behind is not None:
+        return _filed(decision, decision.behind, candidate, topic, source, change)
     new = change.created(candidate, topic, slot, source, decision)
     gone = [r for r in (decision.target, *decision.absorbed) if r is not None]
     closed = [change.superseded(r, new, decision.reason) for r in gone]
@@ -302,6 +304,21 @@ def _create(
         reason=decision.reason,
     )
     return Applied(operation, (new, *closed))
+
+
+def _filed(
+    decision: Decision, later: MemoryRecord, candidate: Candidate, topic: Topic, source: Source, change: Change
+) -> Applied:
+    new = change.created(candidate, topic, later.slot, source, decision)
+    kept, filed = change.displaced(new, later, decision.reason)
+    operation = Operation(
+        action=decision.action,
+        memory_id=filed.memory_id,
+        target_id=later.memory_id,
+        content=filed.content,
+        reason=decision.reason,
+    )
+    return Applied(operation, (filed, kept))
 
 
 def _quarantine(
@@ -362,6 +379,11 @@ def _operation(decision: Decision, candidate: Candidate, record: MemoryRecord | 
         content=candidate.content if record is None else record.content,
         reason=decision.reason,
     )
+
+
+def _ended(record: MemoryRecord, by: MemoryRecord) -> datetime | None:
+    # Nothing ends before it begins.
+    return max((t for t in (record.valid_from, by.valid_from) if t), default=None) if by.valid_from else None
 
 
 def _times(record: MemoryRecord) -> tuple[datetime | None, datetime | None, datetime | None]:

@@ -34,10 +34,10 @@ async def _once(io: IO, memory_id: str, content: str, turn: Turn, rules: Rules) 
     decision = decided(record, candidate, linked)
     now = rules.clock()
     change = Change(owner_of(turn), now, rules.policy, counter(versions[turns], [record, *linked.values()]))
-    applied = corrected(decision, candidate, turn, rules, change)
     place = versions[turns] + 1
+    turn = turn.change(seq=place)
+    applied = corrected(decision, candidate, turn, rules, change)
     done = turn.change(
-        seq=place,
         status="done",
         candidates=(candidate,),
         operations=(applied.operation,),
@@ -60,6 +60,7 @@ def corrected(decision: Decision, candidate: Candidate, turn: Turn, rules: Rules
         confidence=1.0,
         excerpt=candidate.excerpt,
         message_id=turn.turn_id,
+        seq=turn.seq,
     )
     return apply(decision, candidate, [], topic=topic, slot=candidate.slot, source=source, change=change)
 

@@ -5,7 +5,7 @@ same fact as a record? Then nothing new, but one more source. Does it stand on a
 replaces the record, if the trust gate lets it, or is kept as a challenger. Otherwise it is new.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -30,6 +30,8 @@ class Decision:
     """Records that assert the same as the new one: their support joins it and they close."""
     closed: tuple[MemoryRecord, ...] = ()
     """Challengers that lost."""
+    behind: MemoryRecord | None = None
+    """A record said later: the new one is kept as what it superseded."""
 
 
 def decide(
@@ -41,11 +43,13 @@ def decide(
     policy: TrustPolicy,
     now: datetime,
     judgement: Judgement | None = None,
+    later: Callable[[MemoryRecord], bool] = lambda record: False,
 ) -> Decision:
     """The decision about one candidate.
 
     `known`: at least every active and contested record on its (topic, slot). `source_id`: where it comes from.
     `judgement`: what a judge proposes; it decides what is the same and what contradicts, never who may overwrite whom.
+    `later`: whether a record was said after the candidate; then it is not replaced, nor taken back.
     """
     if candidate.held:
         return Decision("QUARANTINE", ", ".join(candidate.held))
@@ -57,13 +61,15 @@ def decide(
     active = [r for r in here if r.is_active(now)]
     challengers = [r for r in here if r.status == "contested"]
     if judgement is not None:
-        judged = _judged(candidate, judgement, records, active if topic.exclusive else [], policy, now)
+        judged = _judged(candidate, judgement, records, active if topic.exclusive else [], policy, now, later)
         if judged is not None:
             return judged
     if candidate.intent == "retract":
-        return _retract(candidate, active, policy)
+        return _retract(candidate, active, policy, later)
     replaced = _replaced(candidate, on_topic, now)
     if replaced is not None:
+        if later(replaced):
+            return _earlier(replaced)
         return _replace(candidate, replaced, active, challengers, policy)
     if not topic.exclusive:
         return _free(candidate, [r for r in active if not _apart(candidate, r, now)], policy)
@@ -74,7 +80,7 @@ def decide(
     if not active:
         same = tuple(c for c in challengers if same_fact(c, candidate))
         return Decision("CREATE", "new", absorbed=same)
-    return _occupied(candidate, active[-1], challengers, here, source_id, policy, now)
+    return _occupied(candidate, active[-1], challengers, here, source_id, policy, now, later)
 
 
 def same_fact(record: MemoryRecord, candidate: Candidate | MemoryRecord) -> bool:
@@ -115,7 +121,16 @@ def _poorer(candidate: Candidate, record: MemoryRecord) -> bool:
     return extends(record.value, candidate.value) and negated(candidate.content) == negated(record.content)
 
 
-def _retract(candidate: Candidate, active: Sequence[MemoryRecord], policy: TrustPolicy) -> Decision:
+def _earlier(record: MemoryRecord) -> Decision:
+    return Decision("CREATE", "said_earlier", behind=record)
+
+
+def _retract(
+    candidate: Candidate,
+    active: Sequence[MemoryRecord],
+    policy: TrustPolicy,
+    later: Callable[[MemoryRecord], bool],
+) -> Decision:
     ended = [
         r
         for r in active
@@ -123,6 +138,8 @@ def _retract(candidate: Candidate, active: Sequence[MemoryRecord], policy: Trust
     ]
     if not ended:
         return Decision("NOOP", "nothing_to_retract")
+    if later(ended[-1]):
+        return Decision("NOOP", "said_earlier", ended[-1])
     if not policy.may_overwrite(candidate.source_type, ended[-1]):
         return Decision("NOOP", "retract_below_trust", ended[-1])
     return Decision("RETRACT", "no_longer_holds", ended[-1])
@@ -171,6 +188,7 @@ def _occupied(
     source_id: str,
     policy: TrustPolicy,
     now: datetime,
+    later: Callable[[MemoryRecord], bool],
 ) -> Decision:
     human = candidate.source_type in HUMAN
     may = policy.may_overwrite(candidate.source_type, incumbent)
@@ -183,6 +201,8 @@ def _occupied(
         return Decision("NOOP", "settled_for_incumbent" if closed else "corroborated", incumbent, closed=closed)
     if candidate.source_type == "bootstrapped" and _unchanged(candidate, here, source_id):
         return Decision("NOOP", "unchanged_resync", incumbent)
+    if later(incumbent):
+        return _earlier(incumbent)
     same = tuple(c for c in challengers if same_fact(c, candidate))
     others = tuple(c for c in challengers if c not in same)
     if may:
@@ -201,6 +221,7 @@ def _judged(
     occupying: Sequence[MemoryRecord],
     policy: TrustPolicy,
     now: datetime,
+    later: Callable[[MemoryRecord], bool],
 ) -> Decision | None:
     """The decision that a judge's proposal leads to; None where the offline rules decide.
 
@@ -216,9 +237,13 @@ def _judged(
         return None if verdict != "duplicate" else _about_challenger(candidate, target, records, policy, now)
     if not target.is_active(now):
         return None
+    if verdict in ("duplicate", "merge") and target in occupying and _another_value(candidate, target):
+        return None
     may = policy.may_overwrite(candidate.source_type, target)
     if verdict == "retract" and candidate.intent == "assert":
         verdict = "contradict"  # it ends the known fact, and says something of its own
+    if verdict in ("retract", "contradict") and later(target):
+        return Decision("NOOP", "said_earlier", target) if verdict == "retract" else _earlier(target)
     if verdict == "retract":
         action: Action = "RETRACT" if may else "NOOP"
         return Decision(action, "judged_over" if may else "retract_below_trust", target)
@@ -238,6 +263,12 @@ def _comparable(verdict: str, candidate: Candidate, record: MemoryRecord) -> boo
     if negated(candidate.content) != negated(record.content):
         return False
     return not numbers(record.content) or numbers(candidate.content) >= numbers(record.content)
+
+
+def _another_value(candidate: Candidate, record: MemoryRecord) -> bool:
+    # A slot with room for one has no two values: no judge can call "Oslo" the same as "Rome".
+    new, old = stems(candidate.value), stems(record.value)
+    return bool(new and old) and not new & old
 
 
 def _about_challenger(

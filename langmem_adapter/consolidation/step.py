@@ -14,7 +14,7 @@ from langgraph.store.base import GetOp, PutOp
 
 from langmem_adapter.consent import settings_in, settings_op
 from langmem_adapter.consolidation import neighbours
-from langmem_adapter.consolidation.apply import Applied, Change, Owner, apply
+from langmem_adapter.consolidation.apply import Applied, Change, Owner, apply, supports
 from langmem_adapter.consolidation.decide import decide
 from langmem_adapter.consolidation.judge import ModelJudge
 from langmem_adapter.consolidation.undo import undo
@@ -106,6 +106,8 @@ async def _once(io: IO, turn: Turn, rules: Rules, asked: _Asked) -> list[Operati
     before = None if stored is None else Turn.model_validate(stored.value)
     if turn.outlived_by(before):
         return []
+    place = versions[turns] + 1
+    turn = turn.change(seq=turn.seq or place)
     taught = [MemoryRecord.model_validate(item.value) for item in results[: len(turn.taught)] if item]
     known = neighbours.records(results[len(turn.taught) :]) | {r.memory_id: r for r in taught}
     known |= await neighbours.linked(io, facts, taught)
@@ -133,8 +135,7 @@ async def _once(io: IO, turn: Turn, rules: Rules, asked: _Asked) -> list[Operati
         for record in applied.records:
             known[record.memory_id] = written[record.memory_id] = record
     puts = [record_put(facts, r) for r in written.values()]
-    place = versions[turns] + 1
-    done = _done(turn, operations, judged, rules).change(seq=turn.seq or place, applied=place, applied_at=now)
+    done = _done(turn, operations, judged, rules).change(applied=place, applied_at=now)
     await io.commit([*puts, turn_put(turns, done), *unsummarised(turn, before)], expect=versions)
     rules.on_written(asking, versions[facts], len(written))
     return [o for o in operations if o.memory_id is not None]
@@ -159,6 +160,7 @@ def consolidated(
         policy=rules.policy,
         now=change.now,
         judgement=judgement,
+        later=_said_after(turn, candidate, rules.policy),
     )
     source = Source(
         source_type=candidate.source_type,
@@ -167,9 +169,27 @@ def consolidated(
         confidence=candidate.confidence,
         excerpt=candidate.excerpt,
         message_id=candidate.message_id,
+        seq=turn.seq,
     )
     contested = [r for r in known.values() if r.status == "contested"]
     return apply(decision, candidate, contested, topic=topic, slot=slot, source=source, change=change)
+
+
+def _said_after(turn: Turn, candidate: Candidate, policy: TrustPolicy) -> Callable[[MemoryRecord], bool]:
+    """Whether a record rests on what was said after this turn, by a source at least as trustworthy.
+
+    Turns are not always learnt in the order in which they were said: a model fails, a store is away, an auditor
+    releases, a caller gives the time. Of two turns the clock alone does not tell, as it may have been set back.
+    """
+    trust = policy.trust[candidate.source_type]
+
+    def later(record: MemoryRecord) -> bool:
+        return any(
+            s.at > turn.at and (turn.dated or s.seq > turn.seq) and policy.trust[s.source_type] >= trust
+            for s in supports(record)
+        )
+
+    return later
 
 
 async def _judgements(

@@ -156,6 +156,7 @@ def _turn(fact: Fact, source_type: SourceType, app_name: str, rules: Rules) -> T
         app_name=app_name,
         agent_id=fact.agent_id,
         at=fact.at or rules.clock(),
+        dated=fact.at is not None,
         digest=digest(text),
         source_type=source_type,
         source_id=fact.source_id,

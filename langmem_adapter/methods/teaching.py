@@ -40,8 +40,9 @@ class Teaching(Queue):
         `messages`: a string, a LangChain message, an OpenAI-style dict, or a list of those. Only what the user typed
         teaches (and tools named in `tool_sources`). `source_type` overrides what the words amount to; `source_id`
         names the source for `forget_source` (default: the session, else the turn). `at`: when it was said (default:
-        now). A message that was learnt from before changes nothing; the same id with new text replaces what it
-        taught. InvalidInput for what cannot be used; Conflict if other writers won fifty times.
+        now); it does not replace what was said later. A message that was learnt from before changes nothing; the same
+        id with new text replaces what it taught. InvalidInput for what cannot be used; Conflict if other writers won
+        fifty times.
         """
         spoken = await self._spoken(
             io,
@@ -51,6 +52,8 @@ class Teaching(Queue):
             source_type=arguments.source_kind(source_type),
             source_id=self._source(source_id),
         )
+        if at is not None:
+            spoken = [t.change(dated=True) for t in spoken]
         return await self._learn(io, spoken)
 
     async def _add_fact(
@@ -139,6 +142,7 @@ class Teaching(Queue):
             session_id=session_id,
             agent_id=agent_id,
             at=arguments.moment(at, "at") or self._rules.clock(),
+            dated=at is not None,
             digest=digest(text),
             source_type=kind_of_source,
             source_id=str(source_id),

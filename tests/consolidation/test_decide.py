@@ -6,7 +6,7 @@ import pytest
 from support import START, fact, record, source
 
 from langmem_adapter.consolidation.decide import Decision, decide
-from langmem_adapter.records import Candidate, MemoryRecord
+from langmem_adapter.records import Candidate, Judgement, MemoryRecord
 from langmem_adapter.topics import Topics
 from langmem_adapter.trust import TrustPolicy
 
@@ -230,3 +230,31 @@ def test_old_superseded_evidence_does_not_count():
 
 def test_an_expired_record_is_not_in_the_way():
     assert decided(diet("fish", "tool_output"), record(expires_at=START)) == Decision("CREATE", "new")
+
+
+@pytest.mark.parametrize("verdict", ["duplicate", "merge"])
+def test_no_judge_calls_two_values_of_an_exclusive_slot_the_same(verdict):
+    home = record(content="The user lives in Rome.", topic="home/location", value="Rome")
+    judgement = Judgement(verdict=verdict, target_id=home.memory_id)
+
+    def judged(content: str, value: str) -> Decision:
+        return decide(
+            fact(content, "home/location", value),
+            [home],
+            source_id="s9",
+            topics=Topics(),
+            policy=TrustPolicy(),
+            now=START,
+            judgement=judgement,
+        )
+
+    assert judged("The user lives in Oslo.", "Oslo") == Decision("UPDATE", "trusted_and_newer", home)
+    assert judged("Rome is where the user lives.", "the city of Rome").action in ("NOOP", "MERGE")
+
+
+def test_what_was_said_earlier_is_filed_behind_what_was_said_later():
+    incumbent = record()
+    known = {"source_id": "s9", "topics": Topics(), "policy": TrustPolicy(), "now": START, "later": lambda r: True}
+    assert decide(diet("fish"), [incumbent], **known) == Decision("CREATE", "said_earlier", behind=incumbent)
+    gone = diet(incumbent.value, intent="retract")
+    assert decide(gone, [incumbent], **known) == Decision("NOOP", "said_earlier", incumbent)
