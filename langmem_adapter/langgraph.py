@@ -8,6 +8,7 @@ State holds ids and confidence bands, never a memory's text; the text is read wh
 cannot recall or remember reports it and lets the turn go on; only a missing user id stops it.
 """
 
+import functools
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
@@ -33,13 +34,13 @@ from langgraph.store.base import BaseStore
 
 from langmem_adapter import injection
 from langmem_adapter.errors import Conflict, InvalidInput, MemoryAdapterError, MissingUser, StoreError
-from langmem_adapter.extraction.origin import coerce
+from langmem_adapter.extraction.origin import coerce, length
 from langmem_adapter.extraction.turns import last_said
 from langmem_adapter.memory import Memory
 from langmem_adapter.namespaces import Reader, escape
-from langmem_adapter.ports import IO, run
+from langmem_adapter.ports import IO, run, worked
 from langmem_adapter.records import Block, Recollection
-from langmem_adapter.sessions import through
+from langmem_adapter.sessions import covered
 from langmem_adapter.toolcalls import inside_tool, watch
 
 T = TypeVar("T")
@@ -299,13 +300,14 @@ async def summary_step(
     except Exception as error:  # noqa: BLE001 - a memory that cannot be recalled must not fail the user's turn
         memory.report("recall_failed", error=type(error).__name__, thread_id=ids.session_id)
         return list(messages), NO_BLOCK
-    covered = None if summary is None else through(summary)
-    at = next((i for i, m in enumerate(messages) if covered is not None and m.id == covered), None)
-    while at is not None and at >= 0 and at + 1 < len(messages) and isinstance(messages[at + 1], ToolMessage):
-        at -= 1  # a tool's answer stays with its call
-    if summary is None or at is None or at < 0 or at + 1 == len(messages):
+    if summary is None:
         return list(messages), NO_BLOCK
-    return list(messages[at + 1 :]), injection.summary_block(summary.content)
+    at = await worked(io, functools.partial(covered, summary, messages), sum(length(m) for m in messages))
+    while 0 < at < len(messages) and isinstance(messages[at], ToolMessage):
+        at -= 1  # a tool's answer stays with its call
+    if at in (0, len(messages)):
+        return list(messages), NO_BLOCK
+    return list(messages[at:]), injection.summary_block(summary.content)
 
 
 async def was_silent(memory: Memory, io: IO, state: Any, ids: Ids, idle: timedelta) -> bool:

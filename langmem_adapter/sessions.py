@@ -4,9 +4,11 @@ It is a record of its own kind, outside consolidation, kept with its thread and 
 it, or, offline, it is put together from what the session taught and what was said last.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from hashlib import blake2b
+from typing import Any, NamedTuple
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
@@ -86,22 +88,29 @@ async def summarise(
         ops = [GetOp(space, SUMMARY, refresh_ttl=False), settings_op(speaker)]
         (item, said_of), versions = await io.read(ops, versions=(receipts, wishes))
         earlier = None if item is None else MemoryRecord.model_validate(item.value)
+        done, marks = 0, await worked(io, partial(_marks, messages), sum(length(m) for m in messages))
+        if earlier is not None:
+            place = _place(earlier, messages, marks)
+            earlier, done = (None, 0) if place is None else (earlier, place.done)
         settings = settings_in(said_of)
-        left = [] if settings.paused else await _left(io, speaker, messages, people, redact, erased=len(tries) > 1)
-        new = _after(left, earlier)
+        kept = [] if settings.paused else await _left(io, speaker, messages, people, redact, erased=len(tries) > 1)
+        left = [messages[n] for n in kept]
+        new = sum(n < done for n in kept)
         most = QUOTES if author is None else len(left)
         work = partial(_spoken, left, new, redact, lambda text: withheld(text, settings), most)
         fresh = await worked(io, work, sum(length(m) for m in left[new:]))
         said: dict[str, Any] = {}
         if author is not None and fresh:
             text = await _written(io, author, fresh, earlier, spend)
-            kept = [sentence for sentence in split(text) if not withheld(sentence, settings)]
-            if not kept:
+            sentences = [sentence for sentence in split(text) if not withheld(sentence, settings)]
+            if not sentences:
                 raise ModelFailed("all that the summary says is withheld", why="withheld")
-            text = " ".join(kept)
+            text = " ".join(sentences)
         else:
             text, said = await _offline(io, speaker, fresh, earlier)
-        record = _record(speaker, redact(clean(text)), said, messages, earlier, rules)
+        for n in set(range(len(messages))) - set(kept):  # nothing is to be known of what was erased
+            marks[n] = _Mark(marks[n].name, "")
+        record = _record(speaker, redact(clean(text)), said, messages, marks, earlier, rules)
         if not settings.paused and (fresh or new or not messages):
             await io.commit([PutOp(space, SUMMARY, record.model_dump(mode="json"), index=False)], expect=versions)
         return record
@@ -117,8 +126,8 @@ async def _left(
     redact: Callable[[str], str],
     *,
     erased: bool,
-) -> list[BaseMessage]:
-    """The messages without those whose turn was erased, or a memory that it led to, and what answered them.
+) -> list[int]:
+    """Where the messages stand but for those whose turn was erased, or a memory it led to, and what answered them.
 
     `erased`: an erasure came just now, so that what is in no turn counts as erased too.
     """
@@ -140,14 +149,14 @@ async def _left(
         items = await items_under(io, place, {"session_id": speaker.session_id})
         said = {i.value["digest"] for i in items if _erased(i.value)}
         gone |= {n for n, text in nameless.items() if turns[n].namespace == place and digest(text) in said}
-    left: list[BaseMessage] = []
+    left: list[int] = []
     keeping = True
     for n, message in enumerate(messages):
         if n in turns:
             keeping = n not in gone
         machine = isinstance(message, HumanMessage) and n not in turns  # a summary may tell what is gone
         if keeping and not (machine and gone):
-            left.append(message)
+            left.append(n)
     return left
 
 
@@ -238,10 +247,63 @@ def through(summary: MemoryRecord) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _after(messages: Sequence[BaseMessage], earlier: MemoryRecord | None) -> int:
-    """Where the messages begin that the earlier summary does not cover."""
-    covered = None if earlier is None else through(earlier)
-    return next((n for n, m in enumerate(messages, 1) if m.id == covered), 0) if covered else 0
+def covered(summary: MemoryRecord, messages: Sequence[BaseMessage]) -> int:
+    """How many messages, from the first on, a summary stands in for.
+
+    None of them (0), if they do not go on from where it ends, or if one was edited since: it tells what is not so.
+    """
+    place = _place(summary, messages, _marks(messages))
+    last = through(summary)
+    return place.begun if place is not None and last is not None and any(m.id == last for m in messages) else 0
+
+
+class _Mark(NamedTuple):
+    """A message by hashes: of its id, or of what it says and how often that was said; and of id and words."""
+
+    name: str
+    words: str
+    """"" for what no summary tells: tools, system text, and what was erased."""
+
+
+def _marks(messages: Sequence[BaseMessage]) -> list[_Mark]:
+    marks: list[_Mark] = []
+    times: Counter[str] = Counter()
+    for message in messages:
+        if message.id:
+            words = message.text if isinstance(message, (HumanMessage, AIMessage)) else None
+            marks.append(_Mark(_hash(message.id), "" if words is None else _hash(f"{message.id}\x1f{words}")))
+        else:
+            name = _hash(f"{message.type}\x1f{message.text}")
+            times[name] += 1
+            marks.append(_Mark(f"{name}#{times[name]}", ""))
+    return marks
+
+
+def _hash(text: str) -> str:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+class _Place(NamedTuple):
+    """Where an earlier summary stands among messages."""
+
+    begun: int
+    """How many of them, from the first on, it covers without a gap."""
+    done: int
+    """Where those begin that came after it."""
+
+
+def _place(earlier: MemoryRecord, messages: Sequence[BaseMessage], marks: Sequence[_Mark]) -> _Place | None:
+    """None if it tells what the thread does not say any more: a message was edited, or another branch was taken."""
+    covers: Mapping[str, str] = earlier.metadata.get("covers", {})
+    last = through(earlier)
+    done = next((n for n, m in enumerate(messages, 1) if m.id == last), 0) if last else 0
+    known = [mark for mark, m in zip(marks, messages, strict=True) if m.id and mark.name in covers]
+    if any(covers[mark.name] not in ("", mark.words) for mark in known):
+        return None
+    if known and last is not None and not done:  # a thread that was cut off at its beginning keeps its end
+        return None
+    begun = next((n for n, mark in enumerate(marks) if mark.name not in covers), len(marks))
+    return _Place(begun, done or begun)
 
 
 async def _offline(
@@ -270,17 +332,13 @@ def _quote(message: BaseMessage) -> str:
     return f'"{one_line(message.text[:MAX_READ])[:300]}"'
 
 
-def _covered(messages: Sequence[BaseMessage], earlier: MemoryRecord | None) -> str | None:
-    """The id of the last message a summary may stand in for: not of a tool call that is still open."""
-    end = len(messages)
+def _end(messages: Sequence[BaseMessage]) -> int:
+    """Where the messages end that a summary may stand in for: before a tool call that is still open."""
     answered = {m.tool_call_id for m in messages if isinstance(m, ToolMessage)}
     for n, message in enumerate(messages):
         if isinstance(message, AIMessage) and any(c["id"] not in answered for c in message.tool_calls):
-            end = n
-            break
-    if end:
-        return messages[end - 1].id
-    return None if earlier is None else through(earlier)
+            return n
+    return len(messages)
 
 
 def _record(
@@ -288,9 +346,13 @@ def _record(
     text: str,
     said: Mapping[str, Any],
     messages: Sequence[BaseMessage],
+    marks: Sequence[_Mark],
     earlier: MemoryRecord | None,
     rules: Rules,
 ) -> MemoryRecord:
+    end = _end(messages)
+    last = messages[end - 1].id if end else through(earlier) if earlier is not None else None
+    before: Mapping[str, str] = {} if earlier is None else earlier.metadata.get("covers", {})
     now = rules.clock()
     source = Source(source_type="user_implicit", source_id=speaker.session_id or "", at=now, confidence=0.65)
     return MemoryRecord(
@@ -307,5 +369,5 @@ def _record(
         created_at=now if earlier is None else earlier.created_at,
         updated_at=now,
         confirmed_at=now,
-        metadata={"through": _covered(messages, earlier), **said},
+        metadata={"through": last, "covers": {**before, **dict(marks[:end])}, **said},
     )

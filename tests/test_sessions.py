@@ -248,6 +248,84 @@ def test_offline_it_keeps_what_it_quoted_before(memory):
     assert "Book Lima" in summary.content
 
 
+LIMA = [HumanMessage("Book Lima for May.", id="h1"), AIMessage("Which hotel?", id="a1"),
+        HumanMessage("The Ritz.", id="h2"), AIMessage("Done.", id="a2")]  # fmt: skip
+
+
+def prompt_of(memory, thread) -> tuple[list[str], str]:
+    """The texts that are left of the thread, and the block."""
+    left, block = run(summary_step(memory, memory.io, thread, ids_of(config(thread_id="t"))))
+    return [m.text for m in left], block.text
+
+
+@pytest.mark.parametrize("at", range(4))
+def test_it_stands_in_for_no_message_that_was_edited_since(memory, at):
+    memory.end_session(LIMA, user_id="u", session_id="t")
+    thread = [*LIMA, HumanMessage("Thanks", id="h3")]
+    assert prompt_of(memory, thread)[0] == ["Thanks"]
+    thread[at] = thread[at].model_copy(update={"content": "Oslo now."})
+    assert prompt_of(memory, thread) == ([m.text for m in thread], "")
+    old = LIMA[at].text
+    told = memory.end_session(thread, user_id="u", session_id="t").content
+    assert (old in told, "Oslo now." in told) == (False, at != 1)  # of answers it quotes the last
+    assert prompt_of(memory, [*thread, AIMessage("Bye", id="a3")])[0] == ["Bye"]
+
+
+def test_it_stands_in_for_a_tools_answer_that_was_cleared(memory):
+    call = AIMessage("", tool_calls=[{"name": "book", "args": {}, "id": "c1"}], id="a3")
+    thread = [*LIMA, call, ToolMessage("booked", tool_call_id="c1", id="m1"), AIMessage("Booked.", id="a4")]
+    memory.end_session(thread, user_id="u", session_id="t")
+    thread[5] = ToolMessage("[cleared]", tool_call_id="c1", id="m1")
+    assert prompt_of(memory, [*thread, HumanMessage("Thanks", id="h3")])[0] == ["Thanks"]
+
+
+def test_a_message_that_came_between_later_stays(memory):
+    memory.end_session(LIMA, user_id="u", session_id="t")
+    thread = [*LIMA[:2], HumanMessage("Wait!", id="new"), *LIMA[2:], HumanMessage("Thanks", id="h3")]
+    assert prompt_of(memory, thread)[0] == ["Wait!", "The Ritz.", "Done.", "Thanks"]
+
+
+def test_the_branch_that_was_left_is_not_in_it(make):
+    model = ScriptedChatModel(replies=["They spoke."])
+    memory, told = make(), make(model=model)
+    fork = [*LIMA[:2], HumanMessage("The Savoy.", id="h2b"), AIMessage("Booked.", id="a2b")]
+    for each, user in ((memory, "u"), (told, "v")):
+        each.end_session(LIMA, user_id=user, session_id="t")
+        if each is memory:
+            assert prompt_of(memory, fork) == ([m.text for m in fork], "")
+        each.end_session(fork, user_id=user, session_id="t")
+    assert memory.get_summary(user_id="u", session_id="t").content == (
+        'The user last said: "Book Lima for May." / "The Savoy." The assistant last said: "Booked."'
+    )
+    assert "Ritz" not in str(model.prompts[-1])
+    assert "Summary so far" not in str(model.prompts[-1])
+    assert "Book Lima" in str(model.prompts[-1])
+    back = memory.end_session(LIMA[:2], user_id="u", session_id="t").content
+    assert back == 'The user last said: "Book Lima for May." The assistant last said: "Which hotel?"'
+
+
+@pytest.mark.parametrize("given", ["with ids", "without ids"])
+def test_what_it_told_is_told_once(memory, given):
+    thread = [m.model_copy(update={"id": m.id if given == "with ids" else None}) for m in LIMA]
+    first = memory.end_session(thread, user_id="u", session_id="t").content
+    assert memory.end_session(thread, user_id="u", session_id="t").content == first
+    longer = [*thread, HumanMessage("Book Lima for May."), AIMessage("Again?")]
+    told = memory.end_session(longer, user_id="u", session_id="t").content
+    assert told.count("Book Lima") == 2
+    assert told.count("Ritz") == 1
+    rest = memory.end_session([HumanMessage("No."), AIMessage("Done.")], user_id="u", session_id="t").content
+    assert 'May." / "No." The assistant last said: "Done."' in rest  # only what came since may be given
+
+
+def test_what_it_told_is_told_once_also_where_the_last_message_was_erased(memory):
+    memory.add(LIMA, user_id="u", session_id="t")
+    memory.forget_source("h2", user_id="u")
+    for _ in range(2):
+        told = memory.end_session(LIMA, user_id="u", session_id="t").content
+        assert told == 'The user last said: "Book Lima for May." The assistant last said: "Which hotel?"'
+    assert prompt_of(memory, [*LIMA, HumanMessage("Thanks", id="h3")])[0] == ["Thanks"]
+
+
 def test_a_tools_answer_is_not_parted_from_its_call(memory):
     call = AIMessage("", tool_calls=[{"name": "book", "args": {}, "id": "c1"}], id="a3")
     open_ = [*ZEBRA, HumanMessage("Book it.", id="h3"), call]
