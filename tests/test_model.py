@@ -589,6 +589,28 @@ class TestJudge:
         [entry] = memory.history(op.memory_id, user_id="u")
         assert entry.note == "judge_failed"
 
+    @pytest.mark.parametrize(
+        "answer", [ValueError("x"), KeyError("x"), None, ({0: "new"}, Usage()), ([], Usage())], ids=repr
+    )
+    def test_a_judge_of_ones_own_that_fails_in_any_way_keeps_no_turn_out(self, make, answer):
+        asked = []
+
+        class Own:
+            async def judge(self, io: Any, cases: Any) -> Any:
+                asked.append(cases)
+                if isinstance(answer, Exception):
+                    raise answer
+                return answer
+
+        memory = make(extractor=ModelExtractor(ScriptedChatModel(replies=[judged()])), judge=Own())
+        memory.add("coffee is great", user_id="u", session_id="s1")
+        assert asked == []  # nothing is near
+        [op] = memory.add("great is coffee to drink", user_id="u", session_id="s2")
+        assert len(asked) == 1
+        assert memory.pending(user_id="u") == []
+        [entry] = memory.history(op.memory_id, user_id="u")
+        assert (op.action, entry.note) == ("CREATE", "judge_failed")
+
     def test_it_cannot_talk_away_an_occupied_slot(self, make):
         def answer(messages: list[BaseMessage]) -> Any:
             line = json.loads(messages[1].text.splitlines()[0])

@@ -5,6 +5,7 @@ all, and a turn that is delivered twice is applied once.
 """
 
 import itertools
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -25,6 +26,8 @@ from langmem_adapter.records import Candidate, Judgement, MemoryRecord, Operatio
 from langmem_adapter.redaction import redacted
 from langmem_adapter.topics import Topics
 from langmem_adapter.trust import TrustPolicy
+
+logger = logging.getLogger("langmem_adapter")
 
 KeepTurns = Literal["text", "excerpts", "nothing"]
 
@@ -196,13 +199,15 @@ async def _judgements(
     io: IO, turn: Turn, near: Sequence[Sequence[MemoryRecord]], rules: Rules
 ) -> tuple[Mapping[int, Judgement], bool]:
     """What the judge proposes by number of the candidate, and whether it failed (then the offline rules decide)."""
-    if rules.judge is None:
+    if rules.judge is None or not any(near):
         return {}, False
     try:
-        judged, usage = await rules.judge.judge(io, list(zip(turn.candidates, near, strict=True)))
-    except ModelFailed as error:
-        if isinstance(error.usage, Usage):
+        answer, usage = await rules.judge.judge(io, list(zip(turn.candidates, near, strict=True)))
+        judged = {n: Judgement.model_validate(judgement) for n, judgement in answer.items()}
+    except Exception as error:  # noqa: BLE001 - a judge may be anybody's, and the rules can do without
+        if isinstance(error, ModelFailed) and isinstance(error.usage, Usage):
             rules.on_usage(turn, "judge_failed", error.usage)
+        logger.warning("the judge failed, the offline rules decide: %s", type(error).__name__)
         return {}, True
     rules.on_usage(turn, "judge", usage)
     return judged, False
