@@ -90,6 +90,11 @@ _KIN = (
 DEFAULT_RULES: tuple[Rule, ...] = (
     *(Rule(reason, pattern.pattern) for reason, pattern in refusals.KINDS if reason != "secret"),
     Rule("fake_role", FAKE_ROLE.pattern),
+    Rule(
+        "fake_role",
+        r"^[^\w\n]{0,20}(?:system|developer)\s+(?:message|prompt|instructions?)\s?:|^\s{0,20}\(\s?(?:system|developer|assistant)\s?\)"
+        r"|\\[nr]\s{0,20}(?:system|developer|assistant|human|user)\s?:",
+    ),
     Rule("hidden_text", r"<!--|(?<!\w)(?:[^\W\d][ .\-_*]){8,64}[^\W\d](?!\w)"),
     Rule(
         "permission_claim",

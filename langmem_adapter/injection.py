@@ -5,13 +5,16 @@ tools said links too, are defused; and of what only tools said there are few. It
 never into graph state.
 """
 
+import html
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
+from langmem_adapter.lookalikes import folded
 from langmem_adapter.records import Band, Block, MemoryRecord, Recalled
 from langmem_adapter.scoring import band
 from langmem_adapter.text import clean, one_line
@@ -38,12 +41,20 @@ _BRACKETS = str.maketrans(dict.fromkeys("<＜﹤〈⟨〈˂ᐸ❮❰⧼≪《«"
 _ENTITY = re.compile(r"&(?:amp;|#0*38;|#x0*26;)*(?:(lt|#0*60|#x0*3c)|gt|#0*62|#x0*3e)(?:;|\b)", re.IGNORECASE)
 # "system:" where a sentence begins; "my sound system: two speakers" stays.
 _ROLE = re.compile(
-    r"(^|[.!?…;|›\])}\"'*#>—–-]\s*)(system|developer|assistant|user|human|ai|tool|function)\s*[:：]", re.IGNORECASE
+    r"(?:^|[.!?…;,|›\])}\"'*#>_`–—-]|\\[nrt])[\s*_`]{0,9}(?:(?:system|developer)\s+(?:prompt|message|instructions?)"
+    r"|system|sys|developer|assistant|user|human|ai|bot|model|instructions?|tool|function)[*_`]*\s*(?P<colon>:)",
+    re.IGNORECASE,
 )
+_ROLE_IN_BRACKETS = re.compile(r"^\s*\(\s*(system|developer|assistant)\s*\)", re.IGNORECASE)
 _MARKERS = re.compile(r"\[\s*(/?)\s*(inst|sys|system|assistant|user|tool)\s*\]", re.IGNORECASE)
 _PICTURE = re.compile(r"!\s*\[")
-_LINK = re.compile(r"\b(?:[a-z][a-z0-9+.-]*://|www\.|(?:javascript|vbscript|data|mailto|file):)\S+", re.IGNORECASE)
-_HOST = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?(?:[^\s/@]*@)?([\w.-]+)", re.IGNORECASE)
+_LINK = re.compile(
+    r"(?<![^\W_])(?:[a-z][a-z0-9+.-]*://|www\.|https?:|(?:javascript|vbscript|data|mailto|file|blob|tel|sms):)\S+"
+    r"|(?<![\w:/\\])(?://|\\\\)(?=[\w.-]{1,260}[.。/\\?])\S+"  # without a scheme
+    r"|(?<![\w@./-])(?:[^\W_][\w-]{0,62}[.。]){1,8}(?:[^\W\d_]{2,24}|\d{1,3})(?::\d{1,5})?[/?#\\]\S*",
+    re.IGNORECASE,
+)
+_HOST = re.compile(r"(?:[a-z][a-z0-9+-]*:)?[/\\]*(?:[^\s/@]*@)?([\w.。-]+)", re.IGNORECASE)
 
 
 def block(hits: Sequence[Recalled], *, max_records: int = MAX_RECORDS, max_tokens: int = MAX_TOKENS) -> Block:
@@ -164,15 +175,35 @@ def _low_trust(record: MemoryRecord) -> bool:
 
 def _safe(text: str, *, links: bool = True) -> str:
     """The text on one line, without anything that could end the block, pose as a role, or load by being shown."""
+    if not links:
+        text = _plain(text)
     text = _ENTITY.sub(lambda m: "‹" if m[1] else "›", one_line(clean(text))).translate(_BRACKETS)
-    text = _PICTURE.sub("[", _MARKERS.sub(r"(\1\2)", _ROLE.sub(r"\1\2 -", text)))
+    text = _PICTURE.sub("[", _MARKERS.sub(r"(\1\2)", _ROLE_IN_BRACKETS.sub(r"\1 -", _roleless(text))))
     return text if links else _LINK.sub(_defanged, text)
+
+
+def _plain(text: str) -> str:
+    """The text as a reader decodes it: a link may be written in entities and in wide letters."""
+    for _ in range(3):
+        text = html.unescape(unicodedata.normalize("NFKC", text))
+    return text
+
+
+def _roleless(text: str) -> str:
+    read = text
+    if not text.isascii():  # wide and look-alike letters, each in its place
+        signs = [(sign, unicodedata.normalize("NFKC", sign)) for sign in text]
+        read = folded("".join(plain if len(plain) == 1 else sign for sign, plain in signs))
+    for match in reversed(list(_ROLE.finditer(read))):
+        at = match.start("colon")
+        text = f"{text[:at].rstrip()} -{text[at + 1 :]}"
+    return text
 
 
 def _defanged(match: re.Match[str]) -> str:
     # Its path and query may carry something out, or be meant for the reader.
     host = _HOST.match(match[0])
-    named = host[1].replace(".", "[.]") if host and "." in host[1] else "removed"
+    named = re.sub("[.。]", "[.]", host[1]) if host and re.search("[.。]", host[1]) else "removed"
     return f"(link: {named})"
 
 
