@@ -219,6 +219,28 @@ class TestExtraction:
         for i, text in enumerate(texts):
             assert "".join(m.text for p in parts for m in p if m.id == str(i)) == text
 
+    @pytest.mark.parametrize(
+        ("text", "most"),
+        [
+            ("我住在羅馬。" * 4_000, 1_000),
+            ("Я живу в Риме. " * 2_000, 1_400),
+            ("أعيش في روما. " * 2_000, 1_300),
+            ("मैं रोम में रहता हूँ। " * 2_000, 1_300),
+            ("J'habite à Orléans, près de l'église. " * 1_000, 4_000),
+            ("I live in Rome. " * 2_000 + "我住在羅馬。" * 2_000 + "I live in Rome. " * 2_000, 4_000),
+        ],
+        ids=["Chinese", "Russian", "Arabic", "Hindi", "French", "mixed"],
+    )
+    def test_the_parts_of_a_text_in_any_script_have_about_as_many_tokens(self, text, most):
+        parts = windows([Message(id="h", role="human", text=text)], 1_000)
+        pieces = [m.text for p in parts for m in p]
+        assert "".join(pieces) == text
+        assert all(len(p) <= most for p in pieces)
+        for piece in pieces:  # one each beyond Latin, four Latin ones
+            others = sum(ord(c) >= 0x250 for c in piece)
+            assert others + (len(piece) - others) / 4 <= 1_000
+        assert len(pieces) <= 2 * (sum(1 if ord(c) >= 0x250 else 0.25 for c in text) / 1_000) + 1
+
     async def test_async_and_sync_ask_the_same(self):
         turn = Turn(turn_id="h", user_id="u", at=NOW, digest="", source_id="s",
                     messages=(Message(id="h", role="human", text="I'm vegan"),))  # fmt: skip

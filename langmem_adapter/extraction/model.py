@@ -5,6 +5,7 @@ the excerpt is checked by code afterwards (`accept`).
 """
 
 import json
+import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +14,6 @@ from typing import Annotated, Any, Literal
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
-from langchain_core.messages.utils import count_tokens_approximately
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator, model_validator
 
 from langmem_adapter.answers import Asker, Listed, chat_model
@@ -96,7 +96,8 @@ class ModelExtractor:
     """Facts by a chat model: a LangChain `BaseChatModel` or a string such as "openai:gpt-…".
 
     `topics`: what a fact can be about. `instructions`: what is worth remembering in your application. `examples`:
-    few-shot examples. `max_input_tokens`: longer turns are split between messages, and asked about one part at a time.
+    few-shot examples. `max_input_tokens`: longer turns are split between messages, and asked about one part at a time;
+    four Latin characters count as a token, and each character of another script.
     """
 
     def __init__(
@@ -174,6 +175,17 @@ class ModelExtractor:
         return [SystemMessage(system), HumanMessage(said)]
 
 
+LINE_TOKENS = 12
+"""What a message costs beside its text: its id, its role, its brackets."""
+_OTHER_SCRIPT = re.compile("[^\u0000-\u024f]")
+
+
+def tokens(text: str) -> int:
+    """About how many tokens a text has: one for four Latin characters, one for each of another script."""
+    others = 0 if text.isascii() else len(text) - len(_OTHER_SCRIPT.sub("", text))
+    return others + -(-(len(text) - others) // 4)
+
+
 def windows(messages: Sequence[Message], max_tokens: int) -> list[list[Message]]:
     """The messages in parts of at most so many tokens, cut between messages; a longer message is cut between lines.
 
@@ -182,22 +194,24 @@ def windows(messages: Sequence[Message], max_tokens: int) -> list[list[Message]]
     parts: list[list[Message]] = [[]]
     size = 0
     for message in (piece for m in messages for piece in _pieces(m, max_tokens)):
-        tokens = count_tokens_approximately([HumanMessage(message.text)])
-        if parts[-1] and size + tokens > max_tokens:
+        cost = tokens(message.text) + LINE_TOKENS
+        if parts[-1] and size + cost > max_tokens:
             parts.append([])
             size = 0
         parts[-1].append(message)
-        size += tokens
+        size += cost
     return [p for p in parts if p]
 
 
 def _pieces(message: Message, max_tokens: int) -> list[Message]:
-    limit = max(200, max_tokens * 4)  # characters: what the approximate count takes a token for
+    room = max(50, max_tokens)
     text, pieces, start = message.text, [], 0
-    while len(text) - start > limit:
-        first, end = start + 1, start + limit
-        line, sentence, word = (text.rfind(mark, first, end) for mark in ("\n", ". ", " "))
-        cut = max(line, sentence + 1 if sentence > 0 else -1)
+    while tokens(text[start : start + room * 4]) > room or len(text) - start > room * 4:
+        first, end = start + 1, start + room * 4
+        while tokens(text[start:end]) > room:
+            end -= (end - start) // 4
+        line, stop, sentence, word = (text.rfind(mark, first, end) for mark in ("\n", "。", ". ", " "))
+        cut = max(line, *(at + 1 if at > 0 else -1 for at in (stop, sentence)))
         cut = next(at for at in (cut, word, end) if at > start)
         pieces.append(message.change(text=text[start:cut]))
         start = cut
