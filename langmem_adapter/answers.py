@@ -217,7 +217,11 @@ def _again(messages: Sequence[BaseMessage], said: str, problem: str) -> list[Bas
 def chat_model(model: BaseChatModel | str) -> BaseChatModel:
     """The model, or the one a LangChain string names (needs the `langchain` extra and its provider's package)."""
     if not isinstance(model, str):
-        if not hasattr(model, "with_structured_output"):
+        try:
+            able = not isinstance(model, type) and callable(getattr(model, "with_structured_output", None))
+        except NameError:  # `with_fallbacks` looks up the annotations of a method, and LangChain's own need an import
+            able = False
+        if not able:
             raise InvalidInput(f"model must be a LangChain chat model or a 'provider:model' string, got {model!r:.80}")
         return model
     try:

@@ -10,13 +10,14 @@ from langmem_adapter import Guard, Memory
 from langmem_adapter.consolidation.judge import ModelJudge
 from langmem_adapter.errors import InvalidInput
 from langmem_adapter.extraction.model import ModelExtractor
+from langmem_adapter.testing import ScriptedChatModel
 from langmem_adapter.topics import Topic
 from langmem_adapter.trust import TrustPolicy
 
 WRONG = {
     "store": [None, 3, b"m.db"],
     "embeddings": [3, ["hash"], {}],
-    "model": [3, object()],
+    "model": [3, object(), ScriptedChatModel],
     "extractor": ["rules", 3, object(), ModelExtractor],
     "judge": ["openai:gpt", 3, object(), ModelJudge],
     "when": ["later", None, True],
@@ -60,3 +61,9 @@ def test_a_clock_that_tells_no_time_with_a_zone_is_named(tmp_path, told):
     """When it is first asked."""
     with Memory(tmp_path / "m.db", clock=lambda: told) as memory, pytest.raises(InvalidInput, match="clock"):
         memory.add("I'm vegan.", user_id="u", session_id="s")
+
+
+@pytest.mark.parametrize("timeout", ["x", True, float("nan")])
+def test_drain_names_a_timeout_that_is_none(tmp_path, timeout):
+    with Memory(tmp_path / "m.db") as memory, pytest.raises(InvalidInput, match="timeout"):
+        memory.drain(timeout)

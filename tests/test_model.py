@@ -14,7 +14,7 @@ from langchain_core.exceptions import OutputParserException
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langgraph.graph import START, StateGraph
 from support import START as NOW
-from support import Clock, config
+from support import Clock, Model, config
 
 from langmem_adapter import Memory
 from langmem_adapter.answers import objects, read
@@ -148,14 +148,26 @@ class TestExtraction:
         "wrong",
         [
             {"max_input_tokens": 0}, {"max_input_tokens": "6"}, {"max_facts": -1}, {"topics": ()},
-            {"examples": [{"message": "x"}]},
+            {"max_input_tokens": True}, {"max_facts": True}, {"topics": ["diet"]}, {"topics": "diet"}, {"topics": 5},
+            {"examples": [{"message": "x"}]}, {"examples": 5}, {"instructions": 5}, {"instructions": None},
         ],
     )  # fmt: skip
     def test_settings_that_cannot_be_used_are_refused(self, wrong):
-        with pytest.raises(InvalidInput):
+        with pytest.raises(InvalidInput, match=next(iter(wrong))):
             ModelExtractor(ScriptedChatModel(), **wrong)
 
-    @pytest.mark.parametrize("model", [5, ScriptedChatModel().with_retry()], ids=["number", "retrying"])
+    def test_a_model_with_fallbacks_is_a_chat_model(self, make):
+        down = ScriptedChatModel(replies=[RuntimeError("down")])
+        memory = make(model=down.with_fallbacks([ScriptedChatModel(replies=[facts(vegan())])]))
+        memory.add(HumanMessage("I'm vegan", id="h"), user_id="u")
+        assert [r.content for r in memory.get_all(user_id="u")] == ["The user is vegan."]
+        assert len(down.prompts) == 1
+
+    @pytest.mark.parametrize(
+        "model",
+        [5, ScriptedChatModel, ScriptedChatModel().with_retry(), Model().with_fallbacks([Model()])],
+        ids=["number", "class", "retrying", "with unreadable fallbacks"],
+    )
     def test_what_is_no_chat_model_is_refused(self, make, model):
         with pytest.raises(InvalidInput, match="chat model"):
             make(model=model)

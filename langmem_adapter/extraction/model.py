@@ -16,6 +16,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator, model_validator
 
+from langmem_adapter import arguments
 from langmem_adapter.answers import Asker, Listed, chat_model
 from langmem_adapter.errors import InvalidInput, ModelFailed
 from langmem_adapter.languages import USER
@@ -110,20 +111,18 @@ class ModelExtractor:
         max_input_tokens: int = MAX_INPUT_TOKENS,
         max_facts: int = MAX_FACTS,
     ) -> None:
-        if not (isinstance(max_input_tokens, int) and max_input_tokens > 0):
-            raise InvalidInput(f"max_input_tokens must be a positive int, got {max_input_tokens!r}")
-        if not (isinstance(max_facts, int) and max_facts > 0):
-            raise InvalidInput(f"max_facts must be a positive int, got {max_facts!r}")
-        self._topics = tuple(topics)
-        if not self._topics:
-            raise InvalidInput("topics is empty; a fact needs a topic")
-        if not all(isinstance(e, Example) for e in examples):
-            raise InvalidInput(f"examples must be Example(message=…, facts=…), got {list(examples)!r:.80}")
+        self._topics = tuple(topics) if isinstance(topics, Iterable) else ()
+        if not self._topics or not all(isinstance(t, Topic) for t in self._topics):
+            raise InvalidInput(f"topics must be Topic(name=…), at least one, got {topics!r:.80}")
+        if not isinstance(instructions, str):
+            raise InvalidInput(f"instructions must be a text, got {instructions!r:.80}")
+        if not isinstance(examples, Sequence) or not all(isinstance(e, Example) for e in examples):
+            raise InvalidInput(f"examples must be Example(message=…, facts=…), got {examples!r:.80}")
         self._shown = tuple(str(f.get("content", "")) for e in examples for f in e.facts)
         self._instructions = f"\n{instructions}\n" if instructions else ""
         self._examples = _examples(examples)
-        self._max_tokens = max_input_tokens
-        self._max_facts = max_facts
+        self._max_tokens = arguments.count(max_input_tokens, "max_input_tokens")
+        self._max_facts = arguments.count(max_facts, "max_facts")
         self._asker = Asker(chat_model(model), _schema(self._topics), "memory_extraction")
 
     def extract(self, turn: Turn) -> Extraction:

@@ -11,7 +11,7 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from langmem_adapter import consent, learning, retrieval, sessions, turnqueue
+from langmem_adapter import arguments, consent, learning, retrieval, sessions, turnqueue
 from langmem_adapter.backlog import Backlog
 from langmem_adapter.consent import Settings
 from langmem_adapter.errors import Conflict
@@ -85,7 +85,7 @@ class Queue(Upkeep):
         False after `timeout` seconds, and as soon as what is left waits for a later try: turns whose model failed,
         whose owner has paused, or that were queued after `close`.
         """
-        end = None if timeout is None else time.monotonic() + timeout
+        end = None if timeout is None else time.monotonic() + arguments.number(timeout, "timeout")
         overdue: set[Reader] = set()
         while True:
             rest = None if end is None else max(0.0, end - time.monotonic())

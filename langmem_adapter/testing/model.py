@@ -39,6 +39,10 @@ class ScriptedChatModel(BaseChatModel):
         name = getattr(first, "name", None) or getattr(first, "__name__", None) or "answer"
         return self.bind(answer_as=name)
 
+    def with_structured_output(self, schema: Any, **kwargs: Any) -> Runnable[Any, Any]:
+        """As every chat model; said again with annotations that `with_fallbacks` can look up."""
+        return super().with_structured_output(schema, **kwargs)
+
     def _generate(
         self,
         messages: list[BaseMessage],
