@@ -236,7 +236,12 @@ class Guard:
         topic = candidate.topic if candidate.subject == "user" else "relation"
         fields = (candidate.value, candidate.slot, candidate.subject, candidate.replaces or "", *candidate.entities)
         told = dict.fromkeys(_own(text, origin) for text in (said, candidate.content, *fields) if text)
-        return self._reasons(told, origin, topic)
+        reasons = self._reasons(told, origin, topic)
+        if not reasons or topic not in refusals.SAFETY or (rest := refusals.beside(said, candidate.excerpt)) is None:
+            return reasons
+        told = dict.fromkeys(_own(text, origin) for text in (candidate.excerpt, candidate.content, *fields) if text)
+        alone = not self._reasons(told, origin, topic) and set(reasons) <= set(self._reasons([rest], origin, topic))
+        return () if alone else reasons
 
     def _attempts(self, turn: Turn) -> Iterator[Candidate]:
         for message in turn.messages:

@@ -121,6 +121,7 @@ _PERMISSION = _any(
     rf"\b{_MONEY}\b.{{0,30}}\b(?:are|be|get|is)\s+(?:approved|granted|authori[sz]ed|paid)\b.{{0,12}}\b(?:automatically|at\s+once|always|instantly)\b",
     r"\bmy\s+id\s+(?:is|was|has\s+been)\s+(?:\w+\s+)?(?:verified|confirmed|checked)\b(?!\s+(?:at|by)\b)"
     r"|\bmy\s+account\s+(?:type|level)\s+is\s+(?:internal|admin\w*|staff|privileged)\b"
+    r"|\ballergic\s+to\s+(?:\w+\s+)?(?:confirm\w*|approv\w*|verif\w*|checks?|prompts?)\b"
     r"|\b(?:told|instructed|ordered)\b.{0,40}\bto\s+(?:trust|obey|believe)\s+me\b"
     rf"|\b(?:blessing|go-ahead|green\s+light)\s+to\s+{_POWER}\s+(?:everything|all|any|every)\b",
 )
@@ -250,6 +251,34 @@ def refusal(sentence: str) -> str | None:
     if any(_luhn(m[0]) for m in _DIGITS.finditer(read)) or any(_iban(m[0]) for m in _IBAN.finditer(read)):
         return "secret"
     return next((reason for reason, pattern in KINDS if pattern.search(read)), None)
+
+
+SAFETY = ("diet", "diet/allergy")
+"""Topics of which a fact is believed though the rest of its sentence is not: not to know it may harm the user."""
+_OWN = re.compile(r"(?:i|i'm|im|i've|ive|my)\b", re.IGNORECASE)
+_JOINED = re.compile(r"\s*(?:[;–—]|,?\s*(?:so|and|but|therefore|also|plus|which\s+is\s+why)\b)", re.IGNORECASE)
+_JOINS = re.compile(r"(?:[;–—]|\b(?:so|and|but|also|plus))[,\s]*$", re.IGNORECASE)
+_DEPENDS = re.compile(
+    r"\b(?:if|when|whenever|once|unless|until|till|after|before|should|(?:every|next|any)\s?time|as\s+soon)\b",
+    re.IGNORECASE,
+)
+
+
+def beside(sentence: str, words: str) -> str | None:
+    """What a sentence says besides these words, if they are a clause of it about the speaker that stands alone.
+
+    None if they are all of it, or no such clause: "I'm vegan" stands alone before ", so …", not behind "When I ask, ".
+    """
+    at = sentence.find(words)
+    if at < 0 or not _OWN.match(words) or _DEPENDS.search(words):
+        return None
+    before, after = sentence[:at], sentence[at + len(words) :]
+    if before.strip() and (not _JOINS.search(before) or _DEPENDS.search(before)):
+        return None
+    if not re.fullmatch(r"[\s.!]*", after) and not _JOINED.match(after):
+        return None
+    rest = f"{_JOINS.sub('', before)}. {_JOINED.sub('', after, count=1)}".strip(" .!")
+    return rest or None
 
 
 def _luhn(number: str) -> bool:

@@ -15,7 +15,7 @@ from langmem_adapter.extraction.grounding import unsupported
 from langmem_adapter.extraction.masking import FAKE_ROLE, straight
 from langmem_adapter.extraction.patterns import ASIDES, RULES
 from langmem_adapter.extraction.phrases import OPENINGS, Rule, opening
-from langmem_adapter.extraction.refusals import refusal
+from langmem_adapter.extraction.refusals import SAFETY, beside, refusal
 from langmem_adapter.extraction.tool_text import settings
 from langmem_adapter.records import Candidate, Extraction, Message, Turn
 from langmem_adapter.text import MAX_CONTENT, one_line
@@ -161,8 +161,17 @@ def _read(clause: Clause, refused: dict[str, str | None], dropped: Counter[str])
             if rule.closed:
                 dropped["one_off"] += len(candidates)
                 return "one_off", []
-            return _refusal(clause.sentence, refused, dropped), [*candidates, *_beside(clause)]
+            reason = _refusal(clause.sentence, refused, dropped)
+            if reason and _stands_alone(clause, candidates, reason):
+                return None, candidates
+            return reason, [*candidates, *_beside(clause)]
     return _refusal(clause.sentence, refused, dropped), list(_beside(clause))
+
+
+def _stands_alone(clause: Clause, candidates: list[Candidate], reason: str) -> bool:
+    """Whether it is what the rest of the sentence says that is refused, and the clause must be known all the same."""
+    rest = beside(clause.sentence, clause.said) if all(c.topic in SAFETY for c in candidates) else None
+    return rest is not None and refusal(clause.said) is None and refusal(rest) == reason
 
 
 def _beside(clause: Clause) -> Iterator[Candidate]:
