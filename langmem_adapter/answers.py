@@ -357,8 +357,8 @@ _BAD_ESCAPE = re.compile(r"\\(?:u(?![0-9a-fA-F]{4})|(?![\"\\/bfnrtu]))")
 def objects(text: str) -> Iterator[Any]:
     """The JSON objects and lists in a text, whatever stands around them; invalid escapes are taken literally.
 
-    What follows after `STARTS` openings that led nowhere is not read: each may have to be followed to the end of the
-    text. ValueError after the last one if there was none.
+    What follows after `STARTS` openings that led nowhere, or after one that leads too deep, is not read: each may have
+    to be followed to the end of the text. ValueError after the last one if there was none.
     """
     fixed = _BAD_ESCAPE.sub(lambda m: "\\" + m[0], text)
     decoder = json.JSONDecoder(strict=False)
@@ -367,11 +367,13 @@ def objects(text: str) -> Iterator[Any]:
     while failed < STARTS and (opening := _OPENING.search(fixed, at)) is not None:
         try:
             value, at = decoder.raw_decode(fixed, opening.start())
-        except (ValueError, RecursionError) as error:
+        except RecursionError:
+            problem = problem and ValueError("it is nested too deeply")
+            break
+        except ValueError as error:
             at = opening.end()
             failed += 1
-            if isinstance(problem, ValueError):
-                problem = ValueError(getattr(error, "msg", type(error).__name__))
+            problem = problem and ValueError(getattr(error, "msg", str(error)))
             continue
         problem = None
         yield value

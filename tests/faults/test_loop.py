@@ -133,6 +133,7 @@ FACTS = [
 ]
 ANSWERS: dict[str, Any] = {
     "brackets": "[" * 100_000,
+    "a few brackets": "[" * 4_000,
     "objects": '{"a":' * 20_000,
     "unfinished": json.dumps({"facts": FACTS[:1_000]})[:-5],
     "empty objects": "{} " * 60_000,
