@@ -25,9 +25,34 @@ _DATED = re.compile(
 )
 
 
+_DAYS = re.compile(
+    r"(?<!\d)(?:(?:19|20)\d\d([-./])\d\d?\1\d\d?|\d\d?([-./])\d\d?\2(?:19|20)\d\d)(?!\d)|^(?:(?:19|20)\d\d\D*){3,}$"
+)
+_NO_LENGTH = re.compile(r"4(?:\d{13,14}|\d{16,17})|5[1-5](?:\d{11,13}|\d{15,17})|35\d{13}")
+"""Digits that begin like a card of a kind that has another length: the numbers of goods and of phones do."""
+
+
 def _card(written: str) -> bool:
-    """Whether it passes the check of card numbers, and is neither one digit over and over nor a date with a time."""
-    return len(set(written) & set(_DIGITS)) > 1 and not _DATED.match(written) and _luhn(written)
+    """Whether it passes the check of card numbers, and is neither one digit over and over nor days, years or a time."""
+    digits = re.sub(r"\D", "", written)
+    return (
+        len(set(digits)) > 1
+        and not _NO_LENGTH.fullmatch(digits)
+        and not _DATED.match(written)
+        and not _DAYS.search(written)
+        and _luhn(digits)
+    )
+
+
+def _odd_card(written: str) -> bool:
+    """Whether it is a card number of the usual length for its kind."""
+    length = sum(c.isdigit() for c in written)
+    return (length == 15 if written[0] == "3" else length == 16) and _card(written)
+
+
+def _spaced_iban(written: str) -> bool:
+    iban = re.sub(r"[\W_]", "", written).upper()
+    return len(iban) == _IBAN_LENGTH.get(iban[:2]) and sum(c in _DIGITS for c in iban) >= 10 and _iban(iban)
 
 
 def _iban(written: str) -> bool:
@@ -106,13 +131,22 @@ _WORDS = _FUNCTION | frozenset(
     "incorrect required safe unsafe old new changed reset blocked locked missing hard easy going only used shared "
     "needed fine working broken stolen unknown known empty manager managers protected something nothing none null true "
     "false yes more less better bad good great case sensitive encrypted hashed complicated complex simple similar "
-    "hidden private public valid ok okay due called "
+    "hidden private public valid ok okay due called hacked leaked guessed easily cracked compromised exposed printed "
+    "written sent mailed emailed given made kept chosen created generated managed rotated under behind inside below "
+    "above near next taped attached annoying case-sensitive important something required optional mandatory season "
     "falsch weg vergessen gespeichert oublié perdu olvidada perdida vergeten".split()
 )
 
 
 def _phrase(value: str) -> bool:
     return _no_word(value.split()[0])
+
+
+def _seed(value: str) -> bool:
+    """Whether these are words in a row, and no sentence about them: a seed may begin with "about" or "can"."""
+    words = value.casefold().split()
+    few = len(words) >= 10 and 4 * sum(w in _FUNCTION for w in words) < len(words)
+    return bool(words) and (few or _no_word(words[0]))
 
 
 def _no_word(value: str) -> bool:
@@ -127,8 +161,9 @@ def _table(*classes: tuple[str, str]) -> bytes:
 _DIGITS, _UPPER, _LOWER = "0123456789", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz"
 _SHAPES: dict[str, tuple[bytes, bytes, bytes]] = {
     "long word": (_table((_DIGITS + _UPPER + _LOWER + "_-.+/=~", "a")), b"", b"a" * 16),
-    "many digits": (_table((_DIGITS, "0"), (_UPPER + _LOWER + ",", "a")), b" -./_\t\n\r", b"0" * 13),
+    "many digits": (_table((_DIGITS, "0"), (_UPPER + _LOWER, "a")), b" -./_\t\n\r,:|*()[]~#", b"0" * 13),
     "account": (_table((_DIGITS, "0"), (_UPPER + _LOWER, "A")), b"", b"AA00"),
+    "spaced account": (_table((_DIGITS, "0"), (_UPPER + _LOWER, "A")), b" -./_\t\n\r,:|*", b"AA00"),
 }
 
 
@@ -228,9 +263,12 @@ _VALUE = (
     r"(?P<quote>[\"'`])?(?P<secret>(?!\[redacted)(?(quote)[^\n\"'`]{2,200}?(?=(?P=quote))|(?!))"
     r"|(?!\[redacted)[^\s\"'`,;]{2,200}?(?=[.!?)\]}]*(?:[\s\"'`,;]|</|$)))"
 )
+_NO_TICKET = "".join(
+    f"(?<!{kind} )" for kind in "ski bus day rail train season month lift city gym boarding museum mountain".split()
+)
 _PASSWORD = (
-    r"(?:pass\s?words?|passwd|pwd|pw|pass(?=[\"'`]?\s*[=:])|pass\s?codes?|passphrase|passwort|kennwort|mot\s+de\s+passe"
-    r"|contrase(?:ñ|n)a|wachtwoord|парол[ья]|hasło|şifre\w{0,3})"
+    rf"(?:pass\s?words?|passwd|pwd|pw|{_NO_TICKET}pass(?=[\"'`]?\s*[=:])|pass\s?codes?|passphrase|passwort|kennwort"
+    r"|mot\s+de\s+passe|contrase(?:ñ|n)a|wachtwoord|парол[ья]|hasło|şifre\w{0,3})"
 )
 _UNMEASURED = r"(?!\d+[ -](?:characters?|chars?|letters?|digits?|symbols?|words?|days?|weeks?|months?|years?)\b)"
 _STOP = rf"(?:{'|'.join(sorted(_FUNCTION))})"
@@ -238,18 +276,47 @@ _MORE = r"[ \t]{1,3}" + rf"(?!{_STOP}\b)" + r"[^\W_][\w-]{0,23}(?![\w'])"
 _PHRASE = rf"(?P<secret>(?!{_STOP}\b)(?:[^\W\d_]{{2,24}}|\d{{1,4}})(?![\w'-])(?:{_MORE}){{1,11}})"
 """Words up to one that is no part of a password: "correct horse battery staple, and …"."""
 _DIGIT_WORD = r"(?:zero|one|two|three|four|five|six|seven|eight|nine)"
-_GAP = r"[\s./_-]{1,3}"
+_GAP = r"(?:(?:[^\w,:;+=<>$€£%&]|_){1,3}|[,:])"
+_SPACE = r"[ \t_|*()\[\]~#-]{0,3}"
+_BITS = r"[\s./_|*:-]{0,3}"
+_MIXED = (
+    r"(?=[^\s\"'`,;|]{0,60}(?:\d|[!@#$%^&*+=~]\w))(?=[^\s\"'`,;|]{0,60}[^\W\d_])"
+    r"(?!(?:sha-?\d|pbkdf2|oauth2|base64|argon2|md5|utf-?\d|1password|keepass|windows\d|iphone\d|office365)|\[redacted"
+    r"|\d{1,4}[- ]?(?:char|letter|digit|symbol|word|bit|day|week|month|year|hour|min|sec|st\b|nd\b|rd\b|th\b|x\b))"
+)
+"""Before a value: it has letters, and digits or signs too, as a password has and a word of a sentence has not."""
+_ODD_VALUE = _MIXED + r"[^\s\"'`,;|<]{5,200}?(?=[.!?)\]}*]*(?:[\s\"'`,;|<]|$))"
+_NO_PASSWORD = r"(?!s?[ -]+(?:manager|generator|vault|app|tool|keeper|hint|policy|database|store)s?\b)"
 _NUMBERED = (
-    r"(?:orders?|parcels?|packages?|shipments?|tracking|invoices?|receipts?|tickets?|bookings?|reservations?|case|serial"
+    r"(?:orders?|parcels?|packages?|shipments?|tracking|invoices?|receipts?|tickets?|bookings?"
+    r"|reservations?|case|serial"
     r"|phone|telephone|tel|mobile|cell|fax|call|bestellung|bestellnummer|paket|rechnung|telefon|isbn|ean|imei|vin)"
 )
 _CARD = (
-    r"(?:(?:credit|debit|bank|prepaid|fuel)?cards?|visa|mastercard|maestro|amex|uatp|troy|rupay|(?:kredit|bank|debit)?karten?"
+    r"(?:(?:credit|debit|bank|prepaid|fuel)?cards?|visa|mastercard|maestro|amex|uatp|troy|rupay"
+    r"|(?:kredit|bank|debit)?karten?"
     r"|kreditkartennummer|cartes?|tarjetas?|cart(?:a|ão)|kaart|kart[aęąy]|kartı|карт[аыуе]|картк[аиу])"
 )
 _CODE_OF = (
-    r"(?:one[- ]time|alarm|door|gate|entry|access|unlock|verification|safe|lock|login|log-in|backup|security|sms"
+    r"(?:one[- ]time|mfa|tan|auth(?:entication)?|two[- ]factor|garage|building|alarm|door|gate|entry"
+    r"|access|unlock|verification|safe|lock|login|log-in|backup|security|sms"
     r"|confirmation|authenticator|2fa)"
+)
+
+_LINK = (
+    r"(?:(?:[^\d\n.!?;]{0,40}?\b(?:is|was|are|be|to|as|lautet|ist|es|est)|[^\d\n.!?;]{0,30}?[:=>#,-])"
+    r"(?:\s+(?:now|still|just|actually|probably|currently|always|simply))?)?[^\w\n]{0,4}"
+)
+"""Between the word for a code and its digits: nothing, or what ends in "is", "to" or a sign."""
+_DOOR = (
+    r"(?:door|gate|alarm|safe|garage|building|lock|house|flat|apartment|entrance|office|locker|bike"
+    r"|suitcase|box|wi-?fi|phone"
+    r"|card|bank|account|lift|elevator|shed|gym)"
+)
+_OTHER_CODE = (
+    r"(?:\w+\s+){0,3}?(?:postal|post|zip|area|dial\w*|country|discount|promo\w*|coupon|booking|error"
+    r"|product|source|status"
+    r"|employee|course|class|tax|sort|colou?r|dress|qr|bar|city|airport|morse)\b"
 )
 
 DEFAULT_SECRETS: tuple[Secret, ...] = (
@@ -260,23 +327,30 @@ DEFAULT_SECRETS: tuple[Secret, ...] = (
     ),
     Secret(
         "key",
-        r"\b(?:(?:AKIA|ASIA)[0-9A-Z]{12,}|(?:sk|pk|rk)[-_](?:[a-z]+[-_])*[\w-]{16,}|gh[pousr]_\w{20,}|github_pat_\w{20,}"
+        r"\b(?:(?:AKIA|ASIA)[0-9A-Z]{12,}|(?:sk|pk|rk)[-_](?!learn|image)(?=[\w-]{0,200}(?:\d"
+        r"|[a-z]{16}))[\w-]{16,}|gh[pousr]_\w{20,}|github_pat_\w{20,}"
         r"|gl(?:pat|dt|rt|cbt|ptt|ft|soat|agent|imt)-[\w-]{16,}|xox[abeoprs]-[\w-]{10,}|xapp-[\w-]{16,}"
         r"|AIza[\w-]{30,}|GOCSPX-[\w-]{20,}|ya29\.[\w-]{20,}|hf_\w{20,}|npm_\w{30,}|pypi-[\w-]{40,}|SK[0-9a-f]{32}"
         r"|SG\.[\w-]{16,100}\.[\w-]{16,}|whsec_[\w+/=]{20,}|gsk_\w{30,}|xai-\w{30,}|pplx-\w{30,}|r8_\w{30,}"
         r"|dop_v1_[0-9a-f]{40,}|dckr_(?:pat|oat)_[\w-]{20,}|hv[sb]\.[\w-]{24,}|shp(?:at|ca|pa|ss)_[0-9a-f]{32,}"
-        r"|sq0(?:atp|csp)-[\w-]{20,}|lin_api_\w{30,}|ntn_\w{30,}|dapi[0-9a-f]{32}|key-[0-9a-f]{32}|gl(?:sa|c)_[\w+/=]{30,}"
+        r"|sq0(?:atp|csp)-[\w-]{20,}|lin_api_\w{30,}|ntn_\w{30,}|dapi[0-9a-f]{32}|key-[0-9a-f]{32}|gl(?:sa"
+        r"|c)_[\w+/=]{30,}"
         r"|PMAK-[0-9a-f]{20,}-[0-9a-f]{20,}|NRAK-[0-9A-Z]{20,}|sntrys_[\w+/=-]{30,}|AGE-SECRET-KEY-1\w{40,}"
         r"|eyJ[\w-]{6,2000}\.[\w-]{6,4000}(?:\.[\w-]*)?|\d{8,10}:[\w-]{35}(?![\w-]))",
         near=("long word",),
     ),
     Secret("key", r"\bhooks\.slack\.com/(?:services|workflows)/(?P<secret>[\w/]{20,200})", near=("hooks.slack",)),
     Secret("password", r"\b[a-z][a-z0-9+.-]{1,20}://[^\s:/@]{0,200}:(?P<secret>[^\s@/]{1,200})@", near=("://",)),
-    Secret("token", r"\b(?:bearer|basic)\s+(?P<secret>[\w.~+/=-]{16,})", near=("long word",)),
+    Secret(
+        "token",
+        r"\b(?:bearer|basic)\s+(?P<secret>(?=[\w.~+/=-]{0,200}(?:\d|[~+/=]|(?-i:[a-z][A-Z])))[\w.~+/=-]{16,})",
+        near=("long word",),
+    ),
     Secret(
         "phrase",
-        rf"\b(?:seed|recovery|backup)\s+phrase{_OF}{_IS}(?P<secret>[^\n.]+)",
-        near=("phrase",),
+        rf"\b(?:seed|recovery|backup)\s+phrase{_OF}{_IS}(?P<secret>[^\n.]{{1,250}})(?![^\W_])",
+        _seed,
+        ("phrase",),
     ),
     Secret(  # of several words: "correct horse battery staple"
         "password",
@@ -298,7 +372,7 @@ DEFAULT_SECRETS: tuple[Secret, ...] = (
     Secret(
         "password",
         r"(?<!\S)(?P<secret>(?!\[redacted)(?=\S{0,60}\d)[^\s\"'`,;]{5,200})\s+is\s+(?:my|the|our)\s+(?:\w+\s+){0,2}"
-        rf"{_PASSWORD}\b",
+        rf"{_PASSWORD}\b{_NO_PASSWORD}",
         near=("pass", "pwd", "kennwort"),
     ),
     Secret(
@@ -312,11 +386,77 @@ DEFAULT_SECRETS: tuple[Secret, ...] = (
         _no_word,
         ("-p", "-u ", "-token", "-secret", "-api"),
     ),
+    Secret(  # in a sentence: only what looks like a password, as any word may stand there
+        "password",
+        rf"(?<![a-z])(?:{_PASSWORD}(?:{_OF}\s+(?:(?:will|would|shall|should|must|is\s+going\s+to)\s+be|now|became)|'s"
+        rf"|\s+(?:reset|change|update|new|old)\s*[:=])?|(?:my|our|the)\s+(?:\w+\s+){{0,2}}pass\s+(?:is|was)"
+        rf"|(?:wi-?fi|wlan|hotspot|router)\s+(?:code|key|pass)(?:\s+(?:is|was)|\s?[:=])?|passwords\s+(?:are|were))"
+        rf"\s*[|:*]{{0,3}}\s+(?P<secret>{_ODD_VALUE})",
+        near=("pass", "pwd", "kennwort", "wifi", "wi-fi", "wlan", "hotspot", "router"),
+    ),
+    Secret(
+        "password",
+        r"\b(?:chang(?:ed?|ing)|re-?set|set|updated?|made|make|switch(?:ed)?)\s+(?:my|our|the|your|his|her|an?)\s+"
+        rf"(?:\w+\s+){{0,2}}{_PASSWORD}{_OF}\s+(?:to|into|as)\s+(?P<secret>{_ODD_VALUE}|\d{{5,30}}(?!\w))",
+        near=("pass", "pwd"),
+    ),
+    Secret(
+        "password",
+        rf"(?<!\S)(?P<secret>(?!\w*(?:pass|warden|dashlane)){_MIXED}[^\s\"'`,;|]{{5,200}})\s+(?:as|for)\s+(?:all\s+)?"
+        rf"(?:(?:of\s+)?(?:my|the|our)|an?)\s+(?:\w+\s+){{0,2}}{_PASSWORD}\b{_NO_PASSWORD}",
+        near=("pass", "pwd"),
+    ),
+    Secret(
+        "password",
+        r"(?<![a-z])passwords\b[^.\n\[]{0,20}\[redacted password\](?:\s*,\s*(?:and\s+)?|\s+(?:and|or)\s+)"
+        rf"(?P<secret>{_ODD_VALUE}(?:(?:\s*,\s*(?:and\s+)?|\s+(?:and|or)\s+){_ODD_VALUE})*)",
+        near=("passwords",),
+    ),
+    Secret(  # names of variables
+        "password",
+        r"(?:(?<![a-z])(?:password|passwd|pwd|pass)_(?!min|max|len|expir|polic|hash|hint|field|reset|age"
+        r"|file|path|url|salt)"
+        rf"\w{{1,30}}|(?<![a-z])[a-z]{{1,20}}(?:password|passwd|pwd))[\"'`]?\s?[:=]\s?{_VALUE}",
+        _no_word,
+        ("password", "passwd", "pwd", "pass_"),
+    ),
+    Secret(  # Italian, Portuguese, Polish, Turkish, Swedish, Danish, Norwegian, Czech
+        "password",
+        r"(?<!\w)(?:password\s+(?:è|é|era)|parola\s+d'ordine\s+è|(?:senha"
+        r"|palavra-passe)(?:\s+[^\W\d_]+){0,3}?\s+(?:é|era)"
+        r"|has[łl][oa](?:\s+do\s+[^\W\d]+)?\s+(?:to|jest|brzmi)(?:\s+teraz)?|(?:[şs]ifre|parola)\w{0,4}(?:\s+artık)?"
+        r"|lösenord\w{0,2}\s+är|adgangskode\w{0,2}\s+er|passord\w{0,2}\s+er|heslo\s+je|парол[ьяе](?:\s+это)?)"
+        rf"\s+(?P<secret>{_ODD_VALUE})",
+        near=(
+            "password",
+            "parola",
+            "senha",
+            "palavra",
+            "hasł",
+            "hasl",
+            "ifre",
+            "lösen",
+            "adgang",
+            "passord",
+            "heslo",
+            "парол",
+        ),
+    ),
+    Secret(
+        "password",
+        r"(?<!\w)(?:senha|palavra-passe|has[łl][oa]|[şs]ifre\w{0,3}|parola\w{0,2}|lösenord|adgangskode"
+        r"|passord|heslo|salasana)"
+        rf"\s?[:=]\s?{_VALUE}",
+        _no_word,
+        ("parola", "senha", "palavra", "hasł", "hasl", "ifre", "lösen", "adgang", "passord", "heslo", "salasana"),
+    ),
     Secret(
         "token",
         r"(?<![a-z])(?:api[ _-]?(?:key|token)|(?:[a-z]+[_-])?(?:secret|token)(?:[_ -]?key)?"
         r"|(?:access|secret|private|account)[ _-]?key)"
-        rf"{_OF}(?:[\"'`]?\s*(?:[=:]>?|->|>)\s*|\s+(?:is|was)\s+)(?:[\"'`]?(?P<secret>(?!\[redacted)(?=[^\s\"'`,;<]{{0,200}}\d)[^\s\"'`,;<]{{6,200}}))",
+        rf"{_OF}(?:[\"'`]?\s*(?:[=:]>?|->|>)\s*|\s+(?:is|was)\s+)(?:[\"'`]?(?P<secret>(?!\[redacted"
+        r"|\d+\s+(?:per|tokens?|words?|requests?|chars?|characters?|each|max\w*)\b)"
+        rf"(?=[^\s\"'`,;<]{{0,200}}\d)[^\s\"'`,;<]{{6,200}}))",
         near=("key", "token", "secret"),
     ),
     Secret(
@@ -326,14 +466,30 @@ DEFAULT_SECRETS: tuple[Secret, ...] = (
     ),
     Secret(
         "code",
-        rf"\b(?:pin|pin[- ](?:code|number)|cvv2?|cvc2?|otp|{_CODE_OF}\s+(?:\w+\s+)?(?:code|pin|combination))\b"
-        r"[^\d\n.!?]{0,40}?(?P<secret>\d(?:[ -]?\d){2,9})(?!\d)",
+        r"\b(?:postal|post|zip|area|city)\s+(?:pin|code)\b[^\d\n.!?]{0,20}\d{3,9}"
+        r"|\b(?:pin(?!\s+(?:collections?|boards?|badges?|cushions?|wheels?)\b)|pin[- ](?:code|number)|cvv2?|cvc2?|otp"
+        rf"|{_CODE_OF}\s+(?:\w+\s+)?(?:code|pin|combination)|codes?\s+(?:for|to"
+        rf"|of)\s+(?:\w+\s+){{0,3}}?{_DOOR}|(?:your|my)\s+code)"
+        rf"\b{_LINK}(?P<secret>\d(?:[ -]?\d){{2,9}})(?!\d)(?!\s*\((?-i:[A-Z]))"
+        r"(?!\s*(?:%|lines|kr\b|euros?|dollars|percent|years|times|pins))",
         near=("pin", "cvv", "cvc", "otp", "code", "combination"),
     ),
     Secret(
         "code",
-        rf"\b(?:pin|{_CODE_OF}\s+code)\b[^\d\n.!?]{{0,20}}?\b(?P<secret>{_DIGIT_WORD}(?:[\s,-]{{1,3}}{_DIGIT_WORD}){{2,9}})\b",
+        rf"\b(?:pin"
+        rf"|{_CODE_OF}\s+code)\b[^\d\n.!?]{{0,20}}?\b(?P<secret>{_DIGIT_WORD}(?:[\s,-]{{1,3}}{_DIGIT_WORD}){{2,9}})\b",
         near=("pin", "code"),
+    ),
+    Secret(
+        "code",
+        rf"(?<![\w.,/-])(?:[a-z]-)?(?P<secret>\d{{3}}[ -]?\d{{1,5}})\s+is\s+(?:your|my|the|our)\s+(?!{_OTHER_CODE})"
+        r"(?:[\w-]+\s+){0,3}?(?:code|pin|otp|passcode|password)\b(?!\s+(?:freeze|base|review)\b)",
+        near=("code", "pin", "otp", "password"),
+    ),
+    Secret(
+        "social security number",
+        r"(?<![\d-])(?P<secret>\d{3}[- ]?\d{2}[- ]?\d{4})\s+is\s+(?:my|his|her|our)\s+(?:ssn|social)\b",
+        near=("ssn", "social"),
     ),
     Secret(
         "social security number",
@@ -342,10 +498,17 @@ DEFAULT_SECRETS: tuple[Secret, ...] = (
     ),
     Secret(
         "card number",
-        rf"(?<!\d)(?<!\d-)(?:[2-6]\d{{3}}(?:[ -]?\d){{9,15}}|[2-6]\d{{3}}(?:{_GAP}\d{{4}}){{3}}(?:{_GAP}\d{{1,3}})?"
-        rf"|3\d{{3}}{_GAP}\d{{6}}{_GAP}\d{{4,5}})(?!\d)",
+        r"\b(?:imei|ean|gtin|isbn|upc|meid|barcode|serial)\b[^\d\n]{0,24}(?:\d[ -]?){12,14}\d(?![ -]?\d)"
+        rf"|(?<![\d+])(?<!\d-)(?P<secret>[2-6]\d{{3}}(?:[ -]?\d){{9,15}}|[2-6]\d{{3}}(?:{_GAP}\d{{4}}){{3}}"
+        rf"(?:{_GAP}\d{{1,3}})?|3\d{{3}}{_GAP}\d{{6}}{_GAP}\d{{4,5}})(?!:?\d)",
         _card,
         near=("many digits",),
+    ),
+    Secret(  # in other groups, or digit by digit
+        "card number",
+        rf"(?<![\w+])(?<!\d[ ./,:_|*-])[3-6](?:{_SPACE}\d){{14,15}}(?!{_SPACE}\d)",
+        _odd_card,
+        ("many digits",),
     ),
     Secret(  # Other first digits are rare: only as cards are printed, and not behind the name of another number …
         "card number",
@@ -374,6 +537,12 @@ DEFAULT_SECRETS: tuple[Secret, ...] = (
         r"\b[a-z]{2}\d{2}(?:[ .-]?[a-z0-9]{4}){2,7}(?:[ .-]?[a-z0-9]{1,3})?\b",
         _iban,
         ("account",),
+    ),
+    Secret(  # in other groups, or sign by sign
+        "account number",
+        rf"(?<![a-z0-9])[a-z]{_BITS}[a-z]{_BITS}\d{_BITS}\d(?:{_BITS}[a-z0-9]){{11,30}}(?![a-z0-9])",
+        _spaced_iban,
+        ("spaced account",),
     ),
 )
 
