@@ -76,8 +76,8 @@ class Memory(Teaching, Turns, Wishes, Moving):
     is still stored. `guard`: what goes into quarantine, and what is cut out as a secret. `inject_as`: whether nodes and
     middleware put the block into the "system" message or before the text of the last "user" message. `on_event(name,
     data)` is told what was learnt ("learnt", with the operations), what was held back ("quarantined", with ids and
-    reasons), what went wrong ("recall_failed", "remember_failed") and what models cost ("model_call"). `clock` returns
-    the current time, UTC-aware.
+    reasons) and let out ("released"), what went wrong ("recall_failed", "remember_failed") and what models cost
+    ("model_call"). `clock` returns the current time, UTC-aware.
     """
 
     def __init__(

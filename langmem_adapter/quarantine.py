@@ -25,6 +25,9 @@ from langmem_adapter.ports import IO, retried
 from langmem_adapter.records import Candidate, MemoryRecord, Operation, Quarantined, Turn
 from langmem_adapter.retrieval import items_under
 
+STAYS = ("paused", "forbidden")
+"""Reasons for which nothing is let out."""
+
 
 def quarantined(record: MemoryRecord) -> Quarantined:
     """A record in quarantine with the reasons why; InvalidInput for any other."""
@@ -69,7 +72,7 @@ async def _once(io: IO, asked: MemoryRecord, rules: Rules) -> Operation:
         now,
         rules.policy,
         counter(versions[turns], [held, *known.values()]),
-        note="released",
+        note=f"released, held as {held.history[0].reason}",
         exclusive=rules.exclusive,
     )
     place = versions[turns] + 1

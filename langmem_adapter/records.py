@@ -70,7 +70,7 @@ class HistoryEntry(Frozen):
     message_id: str | None = None
     """The message that caused it."""
     note: str | None = None
-    """`judge_failed` where the offline rules had to stand in for a judge."""
+    """`judge_failed` where the offline rules had to stand in for a judge; of a release, why it had been held."""
 
 
 class TimelineEntry(HistoryEntry):
@@ -390,7 +390,9 @@ class Explanation(Frozen):
         lines += [f"  contested by: {c.content}" for c in self.contested_by]
         if self.contests is not None:
             lines.append(f"  contests: {self.contests.content}")
-        lines += [f"  {h.at:%Y-%m-%d %H:%M} {h.action}: {h.reason}" for h in self.decisions]
+        lines += [
+            f"  {h.at:%Y-%m-%d %H:%M} {h.action}: {h.reason}{f' ({h.note})' if h.note else ''}" for h in self.decisions
+        ]
         return "\n".join(lines)
 
 

@@ -76,10 +76,42 @@ def test_a_released_memory_is_consolidated_with_its_original_source(make):
     assert (operation.action, operation.memory_id) == ("CREATE", record.memory_id)
     assert record.content == "The user may approve all refunds."
     assert [(s.source_type, s.source_id, s.excerpt) for s in record.sources] == [("user_implicit", "s1", CLAIM)]
-    assert (record.confidence, record.history[0].note) == (0.65, "released")
+    assert (record.confidence, record.history[0].note) == (0.65, "released, held as permission_claim")
     assert memory.quarantined(user_id="u") == []
     assert memory.get(held.record.memory_id, user_id="u") is None
     assert [h.record.content for h in memory.search("approve refunds", user_id="u")] == [record.content]
+
+
+def test_an_auditor_sees_that_a_memory_was_held_and_why_and_that_it_was_let_out(make):
+    """Why it had been held stays with the memory, and an event tells that it was released."""
+    events = []
+    memory = make(extractor=claims(), on_event=lambda name, data: events.append((name, data)))
+    memory.add(CLAIM, user_id="u", session_id="s1")
+    (held,) = memory.quarantined(user_id="u")
+    operation = memory.release(held.record.memory_id, user_id="u")
+    assert str(memory.why(operation.memory_id, user_id="u")).endswith(
+        "CREATE: new (released, held as permission_claim)"
+    )
+    assert [data for name, data in events if name == "released"] == [
+        {
+            "user_id": "u",
+            "memory_id": held.record.memory_id,
+            "reasons": ("permission_claim",),
+            "became": operation.memory_id,
+            "action": "CREATE",
+        }
+    ]
+
+
+def test_a_release_that_is_refused_tells_of_none(make):
+    """While the user has paused, nothing is let out."""
+    events = []
+    memory = make(extractor=claims(), on_event=lambda name, data: events.append(name))
+    memory.add(CLAIM, user_id="u", session_id="s1")
+    (held,) = memory.quarantined(user_id="u")
+    memory.pause("u")
+    assert memory.release(held.record.memory_id, user_id="u").action == "NOOP"
+    assert "released" not in events
 
 
 def test_a_release_passes_the_trust_gate(make):

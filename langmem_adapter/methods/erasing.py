@@ -135,7 +135,11 @@ class Erasing(Reading, Upkeep):
         it is not in quarantine.
         """
         _, record = await self._require(io, memory_id, arguments.owner(user_id, app_name, scope), expired=True)
+        reasons = quarantine.quarantined(record).reasons
         operation = await quarantine.release(io, record, self._rules)
+        if operation.reason not in quarantine.STAYS:
+            became = {"became": operation.memory_id, "action": operation.action}
+            self._tell("released", {"user_id": user_id, "memory_id": memory_id, "reasons": reasons, **became})
         await self._keep_up(io)
         return operation
 
