@@ -99,6 +99,7 @@ async def _forget_once(
     rebuilt: list[str] = []
     flagged: list[str] = []
     remaining: dict[str, list[_Held]] = {}
+    told = {source_id}  # the sessions whose summaries may tell what was erased, or what is believed again as changed
     for ns in (p for p in places if p[-1] == "facts"):
         known = await _records(io, ns)
         steps = steps_of(t for t in turns.values() if spaces(t)[0] == ns)
@@ -122,9 +123,10 @@ async def _forget_once(
             known | {i: r for part in here for i, r in part.changed.items()} | {r.memory_id: r for r in undone.changed}
         )
         remaining |= {i: _held(ns, r) for i, r in now.items() if i not in erased}
+        told |= {s.source_id for i, r in now.items() if r is not known.get(i) for s in r.sources}
     spoken = {i: _without(t, names) for i, t in _decided(turns, parts).items()}
     changed_turns = [t for i, t in _ghosted(spoken, remaining, rules).items() if t != turns[i]]
-    summaries = await _summaries(io, reader, {source_id, *_threads_of(changed_turns)})
+    summaries = await _summaries(io, reader, told | _threads_of(changed_turns))
     puts += [turn_put(reader.space("turns"), t) for t in changed_turns] + summaries
     whole, single = await _in_threads(io, reader, list(turns.values()), {source_id} & _threads_of(turns.values()))
     single |= _spoken(changed_turns, turns, names, {*whole, *single})

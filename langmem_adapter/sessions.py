@@ -16,7 +16,9 @@ from langgraph.store.base import GetOp, PutOp
 
 from langmem_adapter.answers import Answer, calls, insist
 from langmem_adapter.consent import Settings, settings_in, settings_op
-from langmem_adapter.consolidation.step import SUMMARY, Rules, summary_space
+from langmem_adapter.consolidation.apply import supports
+from langmem_adapter.consolidation.replay import NEAR_IDENTICAL
+from langmem_adapter.consolidation.step import ENDED, SUMMARY, Rules, summary_space
 from langmem_adapter.errors import InvalidInput, ModelFailed
 from langmem_adapter.extraction.clauses import split
 from langmem_adapter.extraction.ends import redacted_ends
@@ -27,7 +29,8 @@ from langmem_adapter.ports import IO, Ask, retried, worked
 from langmem_adapter.records import MemoryRecord, Source, Usage
 from langmem_adapter.redaction import redacted
 from langmem_adapter.retrieval import items_under
-from langmem_adapter.text import clean, one_line
+from langmem_adapter.text import clean, negated, one_line
+from langmem_adapter.text import slot as normal
 
 QUOTES = 9
 """How many of the user's messages an offline summary quotes, the last ones."""
@@ -37,6 +40,9 @@ MAX_READ = 8_192
 """Characters of a message that are looked at for a quotation of it."""
 PART = 24_000
 """Characters of a conversation that a model is given at once; a longer one is summarised part by part."""
+
+UNTOLD = (NEAR_IDENTICAL, "turn_edited")
+"""Why a record may have ended without a word on it: another says the same, or its message does not say it any more."""
 
 PROMPT = """\
 Summarise a conversation between a user and an assistant, so that the assistant can go on without its transcript. At
@@ -100,14 +106,17 @@ async def summarise(
         work = partial(_spoken, left, new, redact, lambda text: withheld(text, settings), most)
         fresh = await worked(io, work, sum(length(m) for m in left[new:]))
         said: dict[str, Any] = {}
+        facts = await _facts(io, speaker)
         if author is not None and fresh:
-            text = await _written(io, author, fresh, earlier, spend)
+            text = await _written(io, author, fresh, earlier, _changed(facts), spend)
             sentences = [sentence for sentence in split(text) if not withheld(sentence, settings)]
             if not sentences:
                 raise ModelFailed("all that the summary says is withheld", why="withheld")
             text = " ".join(sentences)
+        elif author is not None and earlier is not None:
+            text, said = earlier.content, {k: v for k, v in earlier.metadata.items() if k in ("said", "answered")}
         else:
-            text, said = await _offline(io, speaker, fresh, earlier)
+            text, said = _offline(facts, fresh, earlier)
         for n in set(range(len(messages))) - set(kept):  # nothing is to be known of what was erased
             marks[n] = _Mark(marks[n].name, "")
         record = _record(speaker, redact(clean(text)), said, messages, marks, earlier, rules)
@@ -197,10 +206,17 @@ def _spoken(
 
 
 async def _written(
-    io: IO, author: Author, fresh: Sequence[BaseMessage], earlier: MemoryRecord | None, spend: Spend
+    io: IO,
+    author: Author,
+    fresh: Sequence[BaseMessage],
+    earlier: MemoryRecord | None,
+    changed: Sequence[str],
+    spend: Spend,
 ) -> str:
     text = "" if earlier is None else earlier.content
-    for part in await worked(io, partial(_parts, fresh), sum(length(m) for m in fresh)):
+    parts = await worked(io, partial(_parts, fresh), sum(length(m) for m in fresh))
+    parts[-1] += changed
+    for part in parts:
         so_far = [f"Summary so far: {text}"] if text else []
         try:
             (text,), usage = await insist(
@@ -306,16 +322,34 @@ def _place(earlier: MemoryRecord, messages: Sequence[BaseMessage], marks: Sequen
     return _Place(begun, done or begun)
 
 
-async def _offline(
-    io: IO, speaker: Reader, fresh: Sequence[BaseMessage], earlier: MemoryRecord | None
+async def _facts(io: IO, speaker: Reader) -> list[MemoryRecord]:
+    """What the session taught, in order, and does not only say in older words what is believed."""
+    found = [MemoryRecord.model_validate(i.value) for i in await items_under(io, speaker.facts(["user"])[0])]
+    believed = {_said(r) for r in found if r.status == "active"}
+    return [
+        r
+        for r in sorted(found, key=lambda r: r.seq)
+        if any(s.source_id == speaker.session_id for s in supports(r))
+        and (r.status == "active" or _said(r) not in believed)
+        and (r.status == "active" or not any(h.reason in UNTOLD for h in r.history[-1:]))
+    ]
+
+
+def _said(record: MemoryRecord) -> tuple[str, str, str, bool]:
+    return record.subject, record.topic, normal(record.value), negated(record.content)
+
+
+def _changed(facts: Iterable[MemoryRecord]) -> list[str]:
+    """What of it holds no more; not what holds instead, which other sessions taught."""
+    ended = [r.content for r in facts if r.status in ENDED][-QUOTES:]
+    return [f"Changed since: {' '.join(ended)}"] if ended else []
+
+
+def _offline(
+    facts: Sequence[MemoryRecord], fresh: Sequence[BaseMessage], earlier: MemoryRecord | None
 ) -> tuple[str, dict[str, Any]]:
     """What the session taught and what was said last, and the quotations by themselves, for the next summary."""
-    facts = [MemoryRecord.model_validate(i.value) for i in await items_under(io, speaker.facts(["user"])[0])]
-    taught = [
-        r.content
-        for r in sorted(facts, key=lambda r: r.seq)
-        if r.status == "active" and any(s.source_id == speaker.session_id and s.role == "support" for s in r.sources)
-    ]
+    taught = [r.content for r in facts if r.status == "active"]
     before: dict[str, Any] = {} if earlier is None else earlier.metadata
     human = [m for m in fresh if isinstance(m, HumanMessage)]
     answers = [m for m in fresh if isinstance(m, AIMessage)]
@@ -323,6 +357,7 @@ async def _offline(
     answered = _quote(answers[-1]) if answers else before.get("answered")
     parts = [earlier.content] if earlier is not None and "said" not in before else []  # written by a model
     parts += [f"Learnt in this session: {' '.join(taught)}"] if taught else []
+    parts += _changed(facts)
     parts += [f"The user last said: {' / '.join(said)}"] if said else []
     parts += [f"The assistant last said: {answered}"] if answered else []
     return " ".join(parts) or "Nothing was said yet.", {"said": said, "answered": answered}

@@ -326,6 +326,70 @@ def test_what_it_told_is_told_once_also_where_the_last_message_was_erased(memory
     assert prompt_of(memory, [*LIMA, HumanMessage("Thanks", id="h3")])[0] == ["Thanks"]
 
 
+ROME = [HumanMessage("I live in Rome.", id="r1"), AIMessage("Noted.", id="r2")]
+
+
+@pytest.mark.parametrize("way", ["a correction", "another session", "this session", "its end"])
+def test_it_goes_when_what_it_may_tell_holds_no_more(make, way):
+    """And the next one says that it was changed."""
+    model = ScriptedChatModel(replies=["They spoke."])
+    memory, told = make(), make(model=model, extractor=RuleExtractor(), judge=None)
+    for each, user in ((memory, "u"), (told, "v")):
+        each.add(ROME, user_id=user, session_id="t")
+        each.add("I like tea.", user_id=user, session_id="tea")
+        each.end_session(ROME, user_id=user, session_id="t")
+        other = each.end_session([HumanMessage("I like tea.", id="t1")], user_id=user, session_id="tea")
+        home = next(r for r in each.get_all(user_id=user) if "Rome" in r.content)
+        if way == "a correction":
+            each.update(home.memory_id, user_id=user, content="The user lives in Oslo.")
+        else:
+            words = "I no longer live in Rome." if way == "its end" else "I live in Oslo."
+            session = "t" if way == "this session" else "s9"
+            each.add(HumanMessage(words, id="o1"), user_id=user, session_id=session)
+        assert each.get_summary(user_id=user, session_id="t") is None
+        assert each.get_summary(user_id=user, session_id="tea") == other
+        each.end_session(ROME, user_id=user, session_id="t")
+    assert memory.get_summary(user_id="u", session_id="t").content.startswith(
+        ("Changed since: The user lives in Rome. The user last said:",
+         "Learnt in this session: The user lives in Oslo. Changed since: The user lives in Rome. The user last said:")
+    )  # fmt: skip
+    assert "Changed since: The user lives in Rome." in model.prompts[-1][1].text
+
+
+@pytest.mark.parametrize("way", ["forget_source", "delete"])
+def test_what_is_believed_again_is_not_called_changed(memory, way):
+    memory.add(ROME, user_id="u", session_id="t")
+    memory.add("I live in Oslo.", user_id="u", session_id="s9")
+    assert "Changed since" in memory.end_session(ROME, user_id="u", session_id="t").content
+    if way == "forget_source":
+        memory.forget_source("s9", user_id="u")
+    else:
+        memory.delete(memory.get_all(user_id="u")[0].memory_id, user_id="u", previous="restore")
+    assert [r.content for r in memory.get_all(user_id="u")] == ["The user lives in Rome."]
+    assert memory.get_summary(user_id="u", session_id="t") is None
+
+
+def test_a_source_that_can_be_no_session_is_corrected_all_the_same(memory):
+    name = "crm/" * 200
+    memory.add_fact("The user lives in Rome.", user_id="u", topic="home/location", source_id=name,
+                    source_type="user_explicit")  # fmt: skip
+    memory.add("I live in Oslo.", user_id="u", session_id="t")
+    assert [r.content for r in memory.get_all(user_id="u")] == ["The user lives in Oslo."]
+
+
+def test_what_is_only_said_again_is_not_called_changed(memory):
+    memory.add("I'm a vegetarian.", user_id="u", session_id="t")
+    memory.add("I am vegetarian.", user_id="u", session_id="t")
+    memory.add("My name is Ada.", user_id="u", session_id="t")
+    assert "Changed" not in memory.end_session(THREAD, user_id="u", session_id="t").content
+
+
+def test_what_a_model_wrote_is_not_lost_if_nothing_was_said_since(make):
+    memory = make(model=ScriptedChatModel(replies=["The user plans a trip."]))
+    for _ in range(3):
+        assert memory.end_session(LIMA, user_id="u", session_id="t").content == "The user plans a trip."
+
+
 def test_a_tools_answer_is_not_parted_from_its_call(memory):
     call = AIMessage("", tool_calls=[{"name": "book", "args": {}, "id": "c1"}], id="a3")
     open_ = [*ZEBRA, HumanMessage("Book it.", id="h3"), call]

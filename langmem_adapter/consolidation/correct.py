@@ -7,7 +7,7 @@ from langgraph.store.base import GetOp
 from langmem_adapter.consolidation import neighbours
 from langmem_adapter.consolidation.apply import Applied, Change, apply
 from langmem_adapter.consolidation.decide import Decision, same_fact
-from langmem_adapter.consolidation.step import Rules, counter, owner_of, record_put, spaces, turn_put
+from langmem_adapter.consolidation.step import Rules, counter, outdated, owner_of, record_put, spaces, turn_put
 from langmem_adapter.errors import InvalidInput, MemoryNotFound
 from langmem_adapter.ports import IO, retried
 from langmem_adapter.records import Candidate, MemoryRecord, Operation, Source, Turn
@@ -46,7 +46,7 @@ async def _once(io: IO, memory_id: str, content: str, turn: Turn, rules: Rules) 
         corrects=memory_id,
     )
     puts = [record_put(facts, r) for r in applied.records]
-    await io.commit([*puts, turn_put(turns, rules.keeps(done))], expect=versions)
+    await io.commit([*puts, turn_put(turns, rules.keeps(done)), *outdated(applied.records)], expect=versions)
     return applied.operation
 
 

@@ -20,7 +20,7 @@ from langmem_adapter.consolidation.decide import decide
 from langmem_adapter.consolidation.judge import ModelJudge
 from langmem_adapter.consolidation.undo import undo
 from langmem_adapter.errors import ModelFailed
-from langmem_adapter.namespaces import Namespace, Reader, namespace
+from langmem_adapter.namespaces import MAX_ID_BYTES, Namespace, Reader, namespace
 from langmem_adapter.ports import IO, retried
 from langmem_adapter.records import Candidate, Judgement, MemoryRecord, Operation, Scope, Source, Turn, Usage
 from langmem_adapter.redaction import redacted
@@ -33,6 +33,9 @@ KeepTurns = Literal["text", "excerpts", "nothing"]
 
 SUMMARY = "summary"
 """The key of a session's summary."""
+
+ENDED = ("superseded", "retracted")
+"""The statuses of what held once and holds no more."""
 
 SEQS_A_TURN = 1_000
 """Room for the records of one commit in the sequence numbers."""
@@ -139,7 +142,8 @@ async def _once(io: IO, turn: Turn, rules: Rules, asked: _Asked) -> list[Operati
             known[record.memory_id] = written[record.memory_id] = record
     puts = [record_put(facts, r) for r in written.values()]
     done = _done(turn, operations, judged, rules).change(applied=place, applied_at=now)
-    await io.commit([*puts, turn_put(turns, done), *unsummarised(turn, before)], expect=versions)
+    summaries = [*unsummarised(turn, before), *outdated(written.values())]
+    await io.commit([*puts, turn_put(turns, done), *summaries], expect=versions)
     rules.on_written(asking, versions[facts], len(written))
     return [o for o in operations if o.memory_id is not None]
 
@@ -324,6 +328,15 @@ def unsummarised(turn: Turn, before: Turn | None) -> list[PutOp]:
     if before is None or before.digest in ("", turn.digest) or turn.session_id is None:
         return []
     return [PutOp(summary_space(Reader(turn.user_id or "", turn.app_name, turn.session_id)), SUMMARY, None)]
+
+
+def outdated(written: Iterable[MemoryRecord]) -> list[PutOp]:
+    """The deletion of the summaries of sessions that taught what holds no more: they may tell it."""
+    ended = [r for r in written if r.status in ENDED and r.user_id is not None]
+    sources = {(r.user_id or "", r.app_name, s.source_id) for r in ended for s in supports(r)}
+    # What is too long for the id of a session names another source.
+    sessions = [Reader(*found) for found in sorted(sources) if len(found[2].encode()) <= MAX_ID_BYTES]
+    return [PutOp(summary_space(reader), SUMMARY, None) for reader in sessions]
 
 
 def record_put(facts: Namespace, record: MemoryRecord) -> PutOp:
