@@ -6,6 +6,7 @@ Deterministic wording rules, tried on the text as it reads: look-alike letters a
 import re
 
 from langmem_adapter.lookalikes import folded
+from langmem_adapter.needles import Sieve
 
 
 def _any(*parts: str) -> re.Pattern[str]:
@@ -243,6 +244,7 @@ KINDS = (
     ("permission_claim", _PERMISSION),
     ("instruction", _INSTRUCTION),
 )
+_SIEVE = Sieve(pattern for _, pattern in KINDS)
 
 
 def refusal(sentence: str) -> str | None:
@@ -250,7 +252,8 @@ def refusal(sentence: str) -> str | None:
     read = folded(sentence)
     if any(_luhn(m[0]) for m in _DIGITS.finditer(read)) or any(_iban(m[0]) for m in _IBAN.finditer(read)):
         return "secret"
-    return next((reason for reason, pattern in KINDS if pattern.search(read)), None)
+    left = (KINDS[n] for n in _SIEVE.among([read])(read))
+    return next((reason for reason, pattern in left if pattern.search(read)), None)
 
 
 SAFETY = ("diet", "diet/allergy")
