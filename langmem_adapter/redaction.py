@@ -133,7 +133,8 @@ _WORDS = _FUNCTION | frozenset(
     "false yes more less better bad good great case sensitive encrypted hashed complicated complex simple similar "
     "hidden private public valid ok okay due called hacked leaked guessed easily cracked compromised exposed printed "
     "written sent mailed emailed given made kept chosen created generated managed rotated under behind inside below "
-    "above near next taped attached annoying case-sensitive important something required optional mandatory season "
+    "above near next taped attached unique random "
+    "annoying case-sensitive important something required optional mandatory season "
     "falsch weg vergessen gespeichert oublié perdu olvidada perdida vergeten".split()
 )
 
@@ -304,8 +305,8 @@ _CODE_OF = (
 )
 
 _LINK = (
-    r"(?:(?:[^\d\n.!?;]{0,40}?\b(?:is|was|are|be|to|as|lautet|ist|es|est)|[^\d\n.!?;]{0,30}?[:=>#,-])"
-    r"(?:\s+(?:now|still|just|actually|probably|currently|always|simply))?)?[^\w\n]{0,4}"
+    r"(?:(?:[^\d\n.!?;]{0,40}?\b(?:is|was|are|be|to|as|lautet|ist|es|est)|[^\d\n.!?;]{0,30}?[:=>#-])"
+    r"(?:\s+(?:now|still|just|actually|probably|currently|always|simply))?)?(?:,(?=\d)|[^\w\n,;]){0,4}"
 )
 """Between the word for a code and its digits: nothing, or what ends in "is", "to" or a sign."""
 _DOOR = (
@@ -314,7 +315,7 @@ _DOOR = (
     r"|card|bank|account|lift|elevator|shed|gym)"
 )
 _OTHER_CODE = (
-    r"(?:\w+\s+){0,3}?(?:postal|post|zip|area|dial\w*|country|discount|promo\w*|coupon|booking|error"
+    r"(?:\w+\s+){1,4}?(?:postal|post|zip|area|dial\w*|country|discount|promo\w*|coupon|booking|error"
     r"|product|source|status"
     r"|employee|course|class|tax|sort|colou?r|dress|qr|bar|city|airport|morse)\b"
 )
@@ -471,7 +472,7 @@ DEFAULT_SECRETS: tuple[Secret, ...] = (
         rf"|{_CODE_OF}\s+(?:\w+\s+)?(?:code|pin|combination)|codes?\s+(?:for|to"
         rf"|of)\s+(?:\w+\s+){{0,3}}?{_DOOR}|(?:your|my)\s+code)"
         rf"\b{_LINK}(?P<secret>\d(?:[ -]?\d){{2,9}})(?!\d)(?!\s*\((?-i:[A-Z]))"
-        r"(?!\s*(?:%|lines|kr\b|euros?|dollars|percent|years|times|pins))",
+        r"(?!\s*(?:%|lines|[cmk]?m\b|kg\b|kr\b|euros?|dollars|percent|years|times|pins))",
         near=("pin", "cvv", "cvc", "otp", "code", "combination"),
     ),
     Secret(
@@ -482,8 +483,9 @@ DEFAULT_SECRETS: tuple[Secret, ...] = (
     ),
     Secret(
         "code",
-        rf"(?<![\w.,/-])(?:[a-z]-)?(?P<secret>\d{{3}}[ -]?\d{{1,5}})\s+is\s+(?:your|my|the|our)\s+(?!{_OTHER_CODE})"
-        r"(?:[\w-]+\s+){0,3}?(?:code|pin|otp|passcode|password)\b(?!\s+(?:freeze|base|review)\b)",
+        rf"(?<![\w.,/-])(?:[a-z]-)?(?P<secret>\d{{3}}[ -]?\d{{1,5}})\s+is\s+(?!{_OTHER_CODE})"
+        rf"(?:(?:your|my|our)\s+(?:(?!{_STOP}\b)[\w-]+\s+){{0,3}}?|the\s+(?:{_CODE_OF}\s+)?)"
+        r"(?:code|pin|otp|passcode|password)\b(?!\s+(?:freeze|base|review)\b)",
         near=("code", "pin", "otp", "password"),
     ),
     Secret(
@@ -499,7 +501,7 @@ DEFAULT_SECRETS: tuple[Secret, ...] = (
     Secret(
         "card number",
         r"\b(?:imei|ean|gtin|isbn|upc|meid|barcode|serial)\b[^\d\n]{0,24}(?:\d[ -]?){12,14}\d(?![ -]?\d)"
-        rf"|(?<![\d+])(?<!\d-)(?P<secret>[2-6]\d{{3}}(?:[ -]?\d){{9,15}}|[2-6]\d{{3}}(?:{_GAP}\d{{4}}){{3}}"
+        rf"|(?<![\d+])(?<!\d[-:])(?P<secret>[2-6]\d{{3}}(?:[ -]?\d){{9,15}}|[2-6]\d{{3}}(?:{_GAP}\d{{4}}){{3}}"
         rf"(?:{_GAP}\d{{1,3}})?|3\d{{3}}{_GAP}\d{{6}}{_GAP}\d{{4,5}})(?!:?\d)",
         _card,
         near=("many digits",),
@@ -513,7 +515,7 @@ DEFAULT_SECRETS: tuple[Secret, ...] = (
     Secret(  # Other first digits are rare: only as cards are printed, and not behind the name of another number …
         "card number",
         rf"\b{_NUMBERED}\b[^\d\n]{{0,24}}\d[\d ./_-]{{0,40}}"
-        rf"|(?<![\d+])(?<!\d[-.])(?P<secret>[01789]\d{{3}}(?:{_GAP}\d{{4}}){{3}}(?:{_GAP}\d{{1,3}})?"
+        rf"|(?<![\d+])(?<!\d[-.:])(?P<secret>[01789]\d{{3}}(?:{_GAP}\d{{4}}){{3}}(?:{_GAP}\d{{1,3}})?"
         rf"|[01789]\d{{3}}{_GAP}(?:\d{{6}}{_GAP}\d{{4,5}}|\d{{5}}{_GAP}\d{{6}}))(?![-.]?\d)",
         _card,
         ("many digits",),
