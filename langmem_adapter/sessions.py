@@ -14,7 +14,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langgraph.store.base import GetOp, PutOp
 
-from langmem_adapter.answers import Answer, calls, insist
+from langmem_adapter.answers import Answer, calls, insist, spoken
 from langmem_adapter.consent import Settings, settings_in, settings_op
 from langmem_adapter.consolidation.apply import supports
 from langmem_adapter.consolidation.replay import NEAR_IDENTICAL
@@ -231,7 +231,7 @@ async def _written(
 
 
 def _usable(answer: Answer) -> tuple[str] | str:
-    text = one_line(clean(answer.raw.text)) if answer.raw is not None else ""
+    text = one_line(clean(spoken(answer.raw.text))) if answer.raw is not None else ""
     if not text:
         return "the summary is empty"
     return (text,) if len(text) <= MAX_SUMMARY else f"it has {len(text)} characters; 150 words are enough"

@@ -36,7 +36,7 @@ def test_offline_it_tells_what_was_taught_and_said_last(memory):
 
 
 def test_a_model_writes_it_from_the_earlier_one_and_what_came_since(make):
-    model = ScriptedChatModel(replies=["The user plans a trip.", "The user booked Lima."])
+    model = ScriptedChatModel(replies=["The user plans a trip.", "<think>Where to?</think>The user booked Lima."])
     memory = make(model=model)
     memory.end_session(THREAD[:2], user_id="u", session_id="t")
     assert memory.end_session(THREAD, user_id="u", session_id="t").content == "The user booked Lima."
