@@ -199,6 +199,12 @@ def _ghosted(turns: Mapping[str, Turn], remaining: Mapping[str, list[_Held]], ru
     return {i: _scrubbed(t, gone, (), held, rules) if i in touched else t for i, t in turns.items()}
 
 
+def unsaid_by(turn: Turn, source_id: str) -> Turn | None:
+    """A turn that is in no store yet, without what the source said in it; None if nothing is left."""
+    left = _without(turn, _names(source_id, [turn]))
+    return left if left.digest else None
+
+
 def _without(turn: Turn, names: Names) -> Turn:
     """The turn without what the source said in it; a tombstone if that is all."""
     if turn.digest == "" and not turn.candidates:

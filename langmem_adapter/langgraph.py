@@ -224,7 +224,10 @@ async def recall_step(memory: Memory, io: IO, state: Any, ids: Ids) -> dict[str,
             )
     except Exception as error:  # noqa: BLE001 - a memory that cannot be recalled must not fail the user's turn
         memory.report("recall_failed", error=type(error).__name__, thread_id=ids.session_id)
-        found = _nothing(memory, ids, messages, late=isinstance(error, TimeoutError))
+        late = isinstance(error, TimeoutError)
+        if late and ids.learn:  # its place is behind what was said before, and before what is said next
+            await memory._keep(io, messages, Reader(**ids.reader), ids.source_type)
+        found = _nothing(memory, ids, messages, late=late)
     if found is None:
         return {}
     _keep(memory, ids, messages, found)
@@ -268,11 +271,13 @@ async def remember_step(memory: Memory, io: IO, state: Any, ids: Ids, *, backfil
     if not ids.learn:
         return
     messages = _messages(state)
-    kept = False
+    kept = heard = False
     try:
         found = _recalled(memory, ids, state, messages)
-        kept = found is not None and found.late
         heard = found is not None and found.heard
+        # What was said before must not be learnt after it.
+        behind = memory._outstanding(ids.user_id if found is None else found.user_id, ids.app_name)
+        kept = behind or (found is not None and found.late)
         if not kept:
             await memory._learn_in_time(
                 io,
@@ -285,7 +290,7 @@ async def remember_step(memory: Memory, io: IO, state: Any, ids: Ids, *, backfil
         # What the memory itself refuses it refuses again; what its store could not do, it can perhaps do later.
         kept = not isinstance(error, MemoryAdapterError) or type(error) in (StoreError, Conflict)
     if kept:
-        await memory._keep(io, messages, Reader(**ids.reader), ids.source_type, backfill=backfill)
+        await memory._keep(io, messages, Reader(**ids.reader), ids.source_type, backfill=backfill, heard=heard)
         memory.report("remember_queued", thread_id=ids.session_id)
 
 

@@ -186,7 +186,7 @@ class Memory(Teaching, Turns, Wishes, Moving):
         self._worker: Worker[Reader | Ended | None] | None = None
         if when == "background":
             self._worker = Worker(self._work, name="langmem_adapter")
-        self._backlog = Backlog(self._take, lambda count: self.report("turns_lost", count=count))
+        self._backlog = Backlog(self._take, self._learn_taken, lambda count: self.report("turns_lost", count=count))
         self._threads = None if checkpointer is None else receipts.checkpoints_of(checkpointer)
         self._checkpoints: Ask[None, Any] | None = None
         keeper: Any = checkpointer

@@ -6,10 +6,12 @@ never suspend, so `run` finishes it in one `send`; with `AsyncPort` the same ste
 
 import asyncio
 import contextvars
+import copy
 import random
 import threading
+import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -61,6 +63,9 @@ class ConditionalStore(Protocol):
 class IO(Protocol):
     """All that a step may do to the world."""
 
+    late: bool
+    """Whether whoever waited for this step has given it up: what it was to write is kept for later."""
+
     async def read(
         self, ops: Sequence[Any], *, versions: Sequence[Namespace] = ()
     ) -> tuple[list[Any], dict[Namespace, int]]:
@@ -81,8 +86,13 @@ class IO(Protocol):
     async def sleep(self, seconds: float) -> None:
         """Wait."""
 
-    async def bounded(self, step: Callable[["IO"], Coroutine[Any, Any, T]], seconds: float) -> T:
-        """The result of another step, or TimeoutError after so long; that step then goes on without us."""
+    async def bounded(
+        self, step: Callable[["IO"], Coroutine[Any, Any, T]], seconds: float, call: float | None = None
+    ) -> T:
+        """The result of another step, or TimeoutError after so long; that step then goes on without us, `late`.
+
+        `call`: TimeoutError also when the store is that long about one read or commit.
+        """
 
 
 class _NoStore:
@@ -92,11 +102,39 @@ class _NoStore:
         raise RuntimeError(f"this step has no store, but called {name}")
 
 
+class _Calling:
+    """Since when a step waits for its store's answer to a call."""
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+
+    def __enter__(self) -> None:
+        self._since = time.monotonic()
+
+    def __exit__(self, *exc: object) -> None:
+        self._since = None
+
+    def rest(self, seconds: float, call: float | None) -> Callable[[], float]:
+        """How long one may wait for the step, from now, before one looks again; 0 or less if no longer."""
+        end = time.monotonic() + seconds
+
+        def left() -> float:
+            now, since = time.monotonic(), self._since
+            if call is None:
+                return end - now
+            return min(end - now, LOOK if since is None else since + call - now)
+
+        return left
+
+
 class SyncPort:
     """IO by blocking calls; its coroutines never suspend. Without a store it can only ask and sleep."""
 
+    late = False
+
     def __init__(self, store: ConditionalStore | None, sleep: Callable[[float], None]) -> None:
         self._store: ConditionalStore = store or _NoStore()
+        self._calling = _Calling()
         self._sleep = sleep
         self._lock = threading.Lock()
         self._late: set[Future[Any]] = set()
@@ -104,10 +142,12 @@ class SyncPort:
     async def read(
         self, ops: Sequence[Any], *, versions: Sequence[Namespace] = ()
     ) -> tuple[list[Any], dict[Namespace, int]]:
-        return self._store.read(ops, versions=versions)
+        with self._calling:
+            return self._store.read(ops, versions=versions)
 
     async def commit(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int]) -> None:
-        self._store.commit(puts, expect=expect)
+        with self._calling:
+            self._store.commit(puts, expect=expect)
 
     async def erase_with(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int]) -> Any:
         return self._store.erase_with(puts, expect=expect)
@@ -124,23 +164,28 @@ class SyncPort:
     async def sleep(self, seconds: float) -> None:
         self._sleep(seconds)
 
-    async def bounded(self, step: Callable[[IO], Coroutine[Any, Any, T]], seconds: float) -> T:
+    async def bounded(
+        self, step: Callable[[IO], Coroutine[Any, Any, T]], seconds: float, call: float | None = None
+    ) -> T:
         _fewer_than(STRAGGLERS, self._late)
         done: Future[T] = Future()
+        its = copy.copy(self)
+        its._calling = _Calling()
         context = contextvars.copy_context()
-        threading.Thread(target=lambda: context.run(self._finish, step, done), daemon=True, name="memory").start()
-        try:
-            return done.result(seconds)
-        except TimeoutError:
-            with self._lock:
-                if done.done():  # it is the step's own
-                    raise
+        threading.Thread(target=lambda: context.run(self._finish, step(its), done), daemon=True, name="memory").start()
+        rest = its._calling.rest(seconds, call)
+        while (left := rest()) > 0 and not done.done():
+            wait({done}, left)
+        with self._lock:
+            if not done.done():
                 self._late.add(done)
-            raise TimeoutError(f"the store took longer than {seconds} s") from None
+                its.late = True
+                raise TimeoutError(f"the store took longer than {seconds if call is None else call} s")
+        return done.result()
 
-    def _finish(self, step: Callable[[IO], Coroutine[Any, Any, T]], done: "Future[T]") -> None:
+    def _finish(self, step: Coroutine[Any, Any, T], done: "Future[T]") -> None:
         try:
-            done.set_result(run(step(self)))
+            done.set_result(run(step))
         except BaseException as error:  # noqa: BLE001 - it is raised where the result is asked for
             done.set_exception(error)
         with self._lock:
@@ -150,17 +195,22 @@ class SyncPort:
 class AsyncPort:
     """IO that never blocks the event loop. Without a store it can only ask and sleep."""
 
+    late = False
+
     def __init__(self, store: ConditionalStore | None) -> None:
         self._store: ConditionalStore = store or _NoStore()
+        self._calling = _Calling()
         self._late: set[asyncio.Task[Any]] = set()
 
     async def read(
         self, ops: Sequence[Any], *, versions: Sequence[Namespace] = ()
     ) -> tuple[list[Any], dict[Namespace, int]]:
-        return await self._store.aread(ops, versions=versions)
+        with self._calling:
+            return await self._store.aread(ops, versions=versions)
 
     async def commit(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int]) -> None:
-        await self._store.acommit(puts, expect=expect)
+        with self._calling:
+            await self._store.acommit(puts, expect=expect)
 
     async def erase_with(self, puts: Sequence[PutOp], *, expect: Mapping[Namespace, int]) -> Any:
         return await self._store.aerase_with(puts, expect=expect)
@@ -176,21 +226,28 @@ class AsyncPort:
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
-    async def bounded(self, step: Callable[[IO], Coroutine[Any, Any, T]], seconds: float) -> T:
+    async def bounded(
+        self, step: Callable[[IO], Coroutine[Any, Any, T]], seconds: float, call: float | None = None
+    ) -> T:
         # A loop that was closed runs no callbacks.
         self._late = {task for task in self._late if not task.get_loop().is_closed()}
         _fewer_than(STRAGGLERS, self._late)
-        task = asyncio.get_running_loop().create_task(step(self))
+        its = copy.copy(self)
+        its._calling = _Calling()
+        rest = its._calling.rest(seconds, call)
+        task = asyncio.get_running_loop().create_task(step(its))
         try:
-            await asyncio.wait({task}, timeout=seconds)
+            while (left := rest()) > 0 and not task.done():
+                await asyncio.wait({task}, timeout=left)
         except asyncio.CancelledError:
             task.cancel()
             await asyncio.wait({task}, timeout=TIDYING)  # it gives back what it holds
             raise
         if not task.done():
+            its.late = True
             self._late.add(task)  # the loop itself holds a task but weakly
             task.add_done_callback(self._ended)
-            raise TimeoutError(f"the store took longer than {seconds} s")
+            raise TimeoutError(f"the store took longer than {seconds if call is None else call} s")
         return task.result()
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
@@ -199,6 +256,8 @@ class AsyncPort:
             task.exception()  # nobody waits for it any more
 
 
+LOOK = 0.05
+"""Seconds between looks at whether a step waits for its store."""
 TIDYING = 1.0
 """Seconds that a cancelled step may take to end."""
 STRAGGLERS = 16

@@ -148,6 +148,8 @@ async def _hear(io: IO, turn: Turn, known: bool, claimed: datetime | None) -> Tu
     fresh = news(turn, stored)
     if fresh is None or (stored is None and known) or settings_in(said).paused:
         return turn
+    if stored is None and io.late:  # it waits in the backlog now, or was erased from there
+        raise TimeoutError("the turn went on without being heard")
     if stored is not None and stored.digest == turn.digest and len(stored.messages) >= len(turn.messages):
         if claimed is None or not _is_free(stored, claimed, at_once=True):
             return turn
@@ -197,7 +199,9 @@ async def _unpause(io: IO, turn: Turn, now: datetime) -> None:
 
 async def _keep(io: IO, turn: Turn, error: BaseException, now: datetime) -> None:
     ns, stored, versions = await _stored(io, turn)
-    if turn.outlived_by(stored) or (stored is not None and stored.leased_to != turn.leased_to):
+    if turn.outlived_by(stored) or (stored is None and io.late):
+        return
+    if stored is not None and stored.leased_to != turn.leased_to:
         return
     attempts = turn.attempts + 1
     kept = turn.change(

@@ -149,7 +149,7 @@ MUTATIONS = (
     Mutation(
         "the deadline of a recall",
         "methods/turns.py",
-        (("await io.bounded(step, self._deadline if self._warm else", "await step(io) if 1 else ("),),
+        (("await io.bounded(step, self._patience())", "await step(io)"),),
         "tests/test_deadline.py::test_the_turn_goes_on_and_what_was_said_is_learnt_later",
     ),
     Mutation(

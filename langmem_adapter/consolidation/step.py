@@ -110,7 +110,7 @@ async def _once(io: IO, turn: Turn, rules: Rules, asked: _Asked) -> list[Operati
     allowed = tuple(c for c in turn.candidates if rules.topics.consents(c.topic) and not settings.forbids(c))
     turn = turn.change(candidates=allowed)
     before = None if stored is None else Turn.model_validate(stored.value)
-    if turn.outlived_by(before):
+    if turn.outlived_by(before) or (before is None and io.late):  # given up: it is queued, or was erased since
         return []
     place = versions[turns] + 1
     turn = turn.change(seq=turn.seq or place)

@@ -1,9 +1,11 @@
 """Erasing, and what the guard held back."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from langmem_adapter import arguments, forgetting, quarantine, receipts, retrieval
+from langmem_adapter.backlog import Backlog
+from langmem_adapter.consent import not_on_hold, settings_of
 from langmem_adapter.errors import InvalidInput
 from langmem_adapter.forgetting import Previous
 from langmem_adapter.learning import Learner
@@ -11,14 +13,18 @@ from langmem_adapter.methods.base import twins
 from langmem_adapter.methods.reading import Reading
 from langmem_adapter.methods.upkeep import Upkeep
 from langmem_adapter.namespaces import Reader
-from langmem_adapter.ports import IO
-from langmem_adapter.records import MemoryRecord, Operation, Quarantined, Receipt
+from langmem_adapter.ports import IO, Ask
+from langmem_adapter.records import MemoryRecord, Operation, Quarantined, Receipt, Turn
+
+ERASING = 2.0
+"""Seconds that `delete` by a filter waits for what was said during an outage."""
 
 
 class Erasing(Reading, Upkeep):
     """`delete`, `delete_all`, `forget_source`, `receipts`, `quarantined`, `release`, `reject`."""
 
     _learner: Learner
+    _backlog: Backlog
 
     async def _delete(
         self,
@@ -45,6 +51,8 @@ class Erasing(Reading, Upkeep):
                 f"name either memory_ids or a filter, got {memory_ids!r:.80} and {filter!r:.80}; see delete_all"
             )
         if filter:
+            # What waits for the store is to be found too, if the store takes it now.
+            await io.ask(Ask(lambda _: self._backlog.settled({owner}, ERASING)), None)
             found = await retrieval.items_under(io, owner.root, dict(filter))
             ids = [i.key for i in found if i.namespace[-1] == "facts"]
             if not ids:
@@ -63,7 +71,9 @@ class Erasing(Reading, Upkeep):
 
         An empty or blank id raises MissingUser; `%` and `*` are ids like any other.
         """
-        receipt = await forgetting.delete_all(io, Reader(user_id, app_name), self._rules, self._threads)
+        owner = Reader(user_id, app_name)
+        await self._unsay(io, owner, lambda turn: None)
+        receipt = await forgetting.delete_all(io, owner, self._rules, self._threads)
         return len(self._erased(receipt).erased)
 
     async def _forget_source(
@@ -87,6 +97,8 @@ class Erasing(Reading, Upkeep):
         """
         arguments.source_id(source_id, required=True)
         owner = arguments.owner(user_id, app_name, scope)
+        if not dry_run:
+            await self._unsay(io, owner, lambda turn: forgetting.unsaid_by(turn, source_id))
         receipt = await forgetting.forget_source(
             io,
             owner,
@@ -160,6 +172,16 @@ class Erasing(Reading, Upkeep):
         _, record = await self._require(io, memory_id, arguments.owner(user_id, app_name, scope), expired=True)
         quarantine.quarantined(record)
         await self._delete(io, memory_id, user_id=user_id, app_name=app_name, scope=scope)
+
+    async def _unsay(self, io: IO, owner: Reader, change: Callable[[Turn], Turn | None]) -> None:
+        """Change (None: drop) the owner's turns that wait for the store in this process; OnHold if that may not be."""
+        not_on_hold(await settings_of(io, owner), owner)
+
+        def left(turn: Turn) -> Turn | None:
+            return change(turn) if Reader(turn.user_id or "", turn.app_name) == owner else turn
+
+        # Asked, not called: what is being written at this moment is waited for.
+        await io.ask(Ask(lambda _: self._backlog.forget(left)), None)
 
     def _erased(self, receipt: Receipt) -> Receipt:
         for place in receipt.places:

@@ -4,7 +4,7 @@ import asyncio
 import functools
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 
 from langmem_adapter import arguments, consent, learning, retrieval, sessions, turnqueue
-from langmem_adapter.backlog import Backlog
+from langmem_adapter.backlog import Backlog, Waiting
 from langmem_adapter.consent import Settings
 from langmem_adapter.errors import Conflict
 from langmem_adapter.extraction.origin import length
@@ -55,6 +55,7 @@ class Queue(Upkeep):
     _lock: threading.Lock
     _unfinished: dict[Reader, object]
     _backlog: Backlog
+    _deadline: float
 
     async def _pending(self, io: IO, *, user_id: str | None = None, app_name: str = "default") -> list[Turn]:
         """The user's turns that are not learnt yet, in order, with their `attempts` and last `error`.
@@ -154,7 +155,7 @@ class Queue(Upkeep):
         )
         return await worked(io, work, sum(length(m) for m in messages[start:]))
 
-    async def _heard(self, io: IO, spoken: Sequence[Turn]) -> Iterable[Reader]:
+    async def _heard(self, io: IO, spoken: Sequence[Turn]) -> Collection[Reader]:
         """Queue turns that are to be learnt later; whose they are."""
         owners = self._owners(spoken)
         await turnqueue.hear(io, spoken)
@@ -163,13 +164,36 @@ class Queue(Upkeep):
                 self._worker.ask(owner, max(self._debounce, INTERRUPTED), again=False)
         return owners
 
-    def _take(self, spoken: Sequence[Turn]) -> None:
-        """Queue turns that the store could not take before."""
-        run(self._heard(self.io, spoken))
+    def _take(self, waiting: Sequence[Waiting]) -> list[Turn]:
+        """Queue turns that the store could not take before; as they are queued."""
+        self._owners([each.turn for each in waiting])
+        return [turn for each in waiting for turn in run(turnqueue.hear(self.io, [each.turn], known=each.known))]
+
+    def _learn_taken(self, queued: Sequence[Turn]) -> None:
+        """Learn from turns that were queued so, or leave them to the worker."""
+        ours = {t.turn_id for t in queued}
+        for owner in self._owners(queued):
+            if self._worker is not None:
+                self._worker.ask(owner, self._debounce)
+                continue
+            try:
+                run(learning.catch_up(self.io, owner, self._learner, wanted=lambda t: t.turn_id in ours, stop=True))
+                self._left(owner)
+                run(self._keep_up(self.io))
+            except Exception as error:  # noqa: BLE001 - they are queued, and are learnt at their user's next turn
+                self.report("remember_failed", error=type(error).__name__)
 
     async def _hear(self, io: IO, spoken: Sequence[Turn]) -> None:
         """Queue turns before the user's model runs, and learn what interrupted ones left."""
-        owners = await self._heard(io, spoken)
+        owners: Collection[Reader] = self._owners(spoken)
+        if self._backlog.holds(owners):  # what was said before is to be queued before
+            self._backlog.add(spoken)
+            if not await io.ask(Ask(lambda _: self._backlog.settled(owners, self._deadline / 4)), None):
+                return
+        else:
+            owners = await self._heard(io, spoken)
+        if self._backlog.learns(owners):  # that is done already, and two would only get in each other's way
+            return
         if self._worker is None and self._learner.quick:  # a model is not asked while the user's own waits
             now = {t.turn_id for t in spoken}
             for owner in owners:

@@ -32,7 +32,6 @@ LEARNING_DEADLINE = 5.0
 class Turns(Reading, Queue):
     """`recall`, `recall_block`, `remember`, `end_session`, `get_summary`."""
 
-    _deadline: float
     _warm: bool
     _asks_a_model: bool
 
@@ -162,16 +161,22 @@ class Turns(Reading, Queue):
 
     async def _in_time(self, io: IO, step: Callable[[IO], Coroutine[Any, Any, T]]) -> T:
         """The result of a recall, or TimeoutError when a turn cannot wait for it any longer."""
-        found = await io.bounded(step, self._deadline if self._warm else max(self._deadline, WARMING_UP))
+        found = await io.bounded(step, self._patience())
         self._warm = True
         return found
+
+    def _patience(self) -> float:
+        return self._deadline if self._warm else max(self._deadline, WARMING_UP)
 
     async def _learn_in_time(self, io: IO, step: Callable[[IO], Coroutine[Any, Any, T]]) -> T:
         """The result of learning; what takes too long goes on without the turn, which gets a TimeoutError.
 
-        A model may take its time where the caller wants to wait for it.
+        A store may be no longer about a single call than about a recall. A model may take its time where the caller
+        wants to wait for it.
         """
-        return await (step(io) if self._asks_a_model else io.bounded(step, LEARNING_DEADLINE))
+        if self._asks_a_model:
+            return await step(io)
+        return await io.bounded(step, LEARNING_DEADLINE, self._patience())
 
     async def _keep(
         self,
@@ -180,11 +185,17 @@ class Turns(Reading, Queue):
         speaker: Reader,
         source_type: SourceType | None,
         *,
-        backfill: bool,
+        backfill: bool = False,
+        heard: bool = False,
     ) -> None:
         """Queue the turns of these messages as soon as the store can take them (see `backlog`)."""
         kind = arguments.source_kind(source_type)
-        self._backlog.add(await self._latest(io, coerce(messages), speaker, kind, backfill=backfill))
+        spoken = await self._latest(io, coerce(messages), speaker, kind, backfill=backfill)
+        self._backlog.add(spoken, known=heard and not backfill)
+
+    def _outstanding(self, user_id: str, app_name: str) -> bool:
+        """Whether something that the user said still waits for the store."""
+        return self._backlog.holds({Reader(user_id, app_name)})
 
     recall, arecall = twins(_recall)
     recall_block, arecall_block = twins(_recall_block)
