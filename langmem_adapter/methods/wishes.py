@@ -30,7 +30,10 @@ class Wishes(Erasing, Queue):
         self, io: IO, user_id: str, reason: str | None = None, *, app_name: str = "default"
     ) -> Settings:
         """End the hold of this reason, or (None) all; harmless without one."""
-        named = () if reason is None else (texts.one_line(reason), texts.one_line(self._bare(reason, "reason")))
+        named: tuple[str, ...] = ()
+        if reason is not None:
+            given = texts.short(reason, what="reason")
+            named = (texts.one_line(given), texts.one_line(self._bare(given, "reason")))
         return await consent.change_settings(
             io,
             Reader(user_id, app_name),
