@@ -32,6 +32,8 @@ LOOK_AGAIN = 0.5
 """Seconds after the end of a lease or pause, or after a failure, at which the worker looks at the queue again."""
 INTERRUPTED = 60.0
 """Seconds after which the worker takes a turn that was recalled for and never remembered."""
+SETTLING = 0.5
+"""Seconds that a turn waits at most for what its user said during an outage to be queued before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +190,7 @@ class Queue(Upkeep):
         owners: Collection[Reader] = self._owners(spoken)
         if self._backlog.holds(owners):  # what was said before is to be queued before
             self._backlog.add(spoken)
-            if not await io.ask(Ask(lambda _: self._backlog.settled(owners, self._deadline / 4)), None):
+            if not await io.ask(Ask(lambda _: self._backlog.settled(owners, min(self._deadline / 4, SETTLING))), None):
                 return
         else:
             owners = await self._heard(io, spoken)
