@@ -74,10 +74,8 @@ def test_a_killed_process_loses_no_queued_turn_and_none_is_learnt_twice(
     tried(f"{ROUNDS} kills, {total} turns acknowledged; the dead had learnt {done} and left {left} queued")
 
 
-def test_a_turn_that_a_dead_worker_had_leased_is_learnt_when_the_lease_ends(tmp_path, monkeypatch):
-    """Without another turn of its owner, and without a restart."""
-    monkeypatch.setattr(turnqueue, "LEASE", turnqueue.timedelta(seconds=2))
-    path = tmp_path / "m.db"
+def stuck_with_tea(path: Path) -> tuple[Memory, threading.Event]:
+    """A Memory whose worker has taken "I like tea" and is silent until the event is set."""
     revived = threading.Event()
 
     def stuck(messages: Sequence[BaseMessage]) -> Any:
@@ -88,6 +86,14 @@ def test_a_turn_that_a_dead_worker_had_leased_is_learnt_when_the_lease_ends(tmp_
     slow.add(HumanMessage("I like tea", id="h"), user_id="ada", session_id="s")
     while slow.pending(user_id="ada")[0].leased_until is None:
         time.sleep(0.01)
+    return slow, revived
+
+
+def test_a_turn_that_a_dead_worker_had_leased_is_learnt_when_the_lease_ends(tmp_path, monkeypatch):
+    """Without another turn of its owner, and without a restart."""
+    monkeypatch.setattr(turnqueue, "LEASE", turnqueue.timedelta(seconds=2))
+    path = tmp_path / "m.db"
+    slow, revived = stuck_with_tea(path)
     with Memory(path, extractor=ModelExtractor(ScriptedChatModel(replies=[liked])), when="background") as memory:
         assert memory.drain(timeout=10)  # which does not wait for what is another's
         assert len(memory.pending(user_id="ada")) == 1
@@ -104,16 +110,7 @@ def test_drain_learns_what_a_dead_worker_had_leased_of_a_user_heard_here(tmp_pat
     """It waits for a lease that may be alive, and takes the turn when the lease is over."""
     monkeypatch.setattr(turnqueue, "LEASE", turnqueue.timedelta(seconds=2))
     path = tmp_path / "m.db"
-    revived = threading.Event()
-
-    def stuck(messages: Sequence[BaseMessage]) -> Any:
-        revived.wait(60)
-        return liked(messages)
-
-    slow = Memory(path, extractor=ModelExtractor(ScriptedChatModel(replies=[stuck])), when="background")
-    slow.add(HumanMessage("I like tea", id="h"), user_id="ada", session_id="s")
-    while slow.pending(user_id="ada")[0].leased_until is None:
-        time.sleep(0.01)
+    slow, revived = stuck_with_tea(path)
     with Memory(path, extractor=ModelExtractor(ScriptedChatModel(replies=[liked] * 2)), when="background") as memory:
         memory.add(HumanMessage("I like rye", id="g"), user_id="ada", session_id="s")
         assert not memory.drain(timeout=0.1)

@@ -1,4 +1,4 @@
-"""What reviewers found: false facts by kind, and changes that were missed."""
+"""False facts by kind, and changes that were missed, once."""
 
 import pytest
 
