@@ -272,7 +272,7 @@ def apply(
     if decision.action == "CONTEST":
         return _contest(decision, candidate, topic, slot, source, change)
     if decision.action == "RETRACT":
-        return _retract(decision, list(challengers), source, change)
+        return _retract(decision, candidate, list(challengers), source, change)
     target = decision.target
     if target is None:
         return Applied(_operation(decision, candidate, None), ())
@@ -296,14 +296,7 @@ def _create(
     gone = [r for r in (decision.target, *decision.absorbed) if r is not None]
     closed = [change.superseded(r, new, decision.reason) for r in gone]
     closed += [change.rejected(c, decision.reason, new) for c in decision.closed]
-    operation = Operation(
-        action=decision.action,
-        memory_id=new.memory_id,
-        target_id=decision.target.memory_id if decision.target else None,
-        content=new.content,
-        reason=decision.reason,
-    )
-    return Applied(operation, (new, *closed))
+    return Applied(_operation(decision, candidate, new, decision.target), (new, *closed))
 
 
 def _filed(
@@ -311,14 +304,7 @@ def _filed(
 ) -> Applied:
     new = change.created(candidate, topic, later.slot, source, decision)
     kept, filed = change.displaced(new, later, decision.reason)
-    operation = Operation(
-        action=decision.action,
-        memory_id=filed.memory_id,
-        target_id=later.memory_id,
-        content=filed.content,
-        reason=decision.reason,
-    )
-    return Applied(operation, (filed, kept))
+    return Applied(_operation(decision, candidate, filed, later), (filed, kept))
 
 
 def _quarantine(
@@ -329,8 +315,7 @@ def _quarantine(
     kept = change.created(
         candidate, topic, slot, source, decision, status="quarantined", metadata={k: v for k, v in more.items() if v}
     )
-    operation = Operation(action="QUARANTINE", memory_id=kept.memory_id, content=kept.content, reason=decision.reason)
-    return Applied(operation, (kept,))
+    return Applied(_operation(decision, candidate, kept), (kept,))
 
 
 def _contest(
@@ -342,21 +327,17 @@ def _contest(
     challenger = change.created(
         candidate, topic, incumbent.slot, source, decision, status="contested", contests=incumbent.memory_id
     )
-    operation = Operation(
-        action="CONTEST",
-        memory_id=challenger.memory_id,
-        target_id=incumbent.memory_id,
-        content=challenger.content,
-        reason=decision.reason,
-    )
+    operation = _operation(decision, candidate, challenger, incumbent)
     return Applied(operation, (challenger, change.link(incumbent, challenger, decision.reason)))
 
 
-def _retract(decision: Decision, challengers: list[MemoryRecord], source: Source, change: Change) -> Applied:
+def _retract(
+    decision: Decision, candidate: Candidate, challengers: list[MemoryRecord], source: Source, change: Change
+) -> Applied:
     target = decision.target
     assert target is not None
     gone = change.retracted(target, decision.reason, source)
-    operation = Operation(action="RETRACT", memory_id=gone.memory_id, content=gone.content, reason=decision.reason)
+    operation = _operation(decision, candidate, gone)
     mine = [c for c in challengers if c.contests == target.memory_id]
     return Applied(operation, (*succession(mine, change), gone))
 
@@ -372,10 +353,13 @@ def succession(challengers: list[MemoryRecord], change: Change) -> tuple[MemoryR
     return (new, closed, *others)
 
 
-def _operation(decision: Decision, candidate: Candidate, record: MemoryRecord | None) -> Operation:
+def _operation(
+    decision: Decision, candidate: Candidate, record: MemoryRecord | None, target: MemoryRecord | None = None
+) -> Operation:
     return Operation(
         action=decision.action,
         memory_id=None if record is None else record.memory_id,
+        target_id=None if target is None else target.memory_id,
         content=candidate.content if record is None else record.content,
         reason=decision.reason,
     )
