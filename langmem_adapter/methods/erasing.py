@@ -6,6 +6,7 @@ from typing import Any, Literal
 from langmem_adapter import arguments, forgetting, quarantine, receipts, retrieval
 from langmem_adapter.backlog import Backlog
 from langmem_adapter.consent import not_on_hold, settings_of
+from langmem_adapter.consolidation.step import reader_of
 from langmem_adapter.errors import InvalidInput
 from langmem_adapter.forgetting import Previous
 from langmem_adapter.learning import Learner
@@ -178,7 +179,7 @@ class Erasing(Reading, Upkeep):
         not_on_hold(await settings_of(io, owner), owner)
 
         def left(turn: Turn) -> Turn | None:
-            return change(turn) if Reader(turn.user_id or "", turn.app_name) == owner else turn
+            return change(turn) if reader_of(turn) == owner else turn
 
         # Asked, not called: what is being written at this moment is waited for.
         await io.ask(Ask(lambda _: self._backlog.forget(left)), None)

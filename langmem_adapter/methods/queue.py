@@ -14,6 +14,7 @@ from langchain_core.messages import BaseMessage
 from langmem_adapter import arguments, consent, learning, retrieval, sessions, turnqueue
 from langmem_adapter.backlog import Backlog, Waiting
 from langmem_adapter.consent import Settings
+from langmem_adapter.consolidation.step import reader_of
 from langmem_adapter.errors import Conflict
 from langmem_adapter.extraction.origin import length
 from langmem_adapter.extraction.rules import RuleExtractor
@@ -219,7 +220,7 @@ class Queue(Upkeep):
 
     def _owners(self, spoken: Sequence[Turn]) -> dict[Reader, object]:
         """Whose turns these are, each noted as unfinished, and with what mark."""
-        found = dict.fromkeys((Reader(t.user_id or "", t.app_name) for t in spoken), object())
+        found = dict.fromkeys(map(reader_of, spoken), object())
         with self._lock:
             self._unfinished.update(found)
         return found
