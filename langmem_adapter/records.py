@@ -239,7 +239,7 @@ class Turn(Frozen):
     error: str | None = None
     """What went wrong the last time: the kind of error, never a message's text."""
     leased_until: Utc | None = None
-    """Until when it is being learnt, or waits after a failure; it may be taken afterwards."""
+    """Until when it is being learnt, or waits after a failure or for its agent; it may be taken afterwards."""
     leased_to: str | None = None
     """The claim of whoever is learning it."""
     candidates: tuple[Candidate, ...] = ()

@@ -31,17 +31,26 @@ PAUSE = timedelta(minutes=1)
 STATUSES = ("pending", "failed")
 
 
-async def hear(io: IO, spoken: Iterable[Turn], *, known: bool = False, claimed: datetime | None = None) -> list[Turn]:
+async def hear(
+    io: IO,
+    spoken: Iterable[Turn],
+    *,
+    known: bool = False,
+    claimed: datetime | None = None,
+    until: datetime | None = None,
+) -> list[Turn]:
     """The turns, written to their owners' queues; what is there already, or was learnt before, stays as it is.
 
     `known`: they were written before, so one that is gone was erased since, and stays so. `claimed`: those that are
-    written, or can be claimed at once where they are, are claimed at this time (`leased_to` says so).
+    written, or can be claimed at once where they are, are claimed at this time (`leased_to` says so). `until`: the
+    agent still works on those that are written, so before then nobody claims them unasked, unless they are heard again
+    without it.
     """
     heard = []
     for turn in spoken:
         named = await distinguished(io, turn, await stored_turn(io, turn)) if turn.anonymous else turn
         named = await worked(io, functools.partial(_without_unsaid, named), sum(len(m.text) for m in named.messages))
-        heard.append(await retried(io, functools.partial(_hear, io, named, known, claimed)))
+        heard.append(await retried(io, functools.partial(_hear, io, named, known, claimed, until)))
     return heard
 
 
@@ -109,6 +118,11 @@ def next_try(turns: Iterable[Turn], now: datetime) -> timedelta | None:
     return max(min(ends) - now, timedelta(0)) if ends else None
 
 
+def goes_on(turn: Turn) -> bool:
+    """Whether a queued turn waits for the agent to be done with it."""
+    return turn.status == "pending" and not turn.attempts and turn.leased_until is not None and turn.leased_to is None
+
+
 def _is_free(stored: Turn, now: datetime, *, at_once: bool) -> bool:
     """Whether a queued turn may be claimed (see `claim`)."""
     if _waits(stored, now) and not (at_once and stored.leased_to is None):
@@ -139,7 +153,7 @@ async def _stored(io: IO, turn: Turn) -> tuple[Namespace, Turn | None, dict[Name
     return ns, None if item is None else Turn.model_validate(item.value), versions
 
 
-async def _hear(io: IO, turn: Turn, known: bool, claimed: datetime | None) -> Turn:
+async def _hear(io: IO, turn: Turn, known: bool, claimed: datetime | None, until: datetime | None) -> Turn:
     _, ns = spaces(turn)
     asking = reader_of(turn)
     ops = [GetOp(ns, turn.turn_id, refresh_ttl=False), settings_op(asking)]
@@ -151,10 +165,12 @@ async def _hear(io: IO, turn: Turn, known: bool, claimed: datetime | None) -> Tu
     if stored is None and io.late:  # it waits in the backlog now, or was erased from there
         raise TimeoutError("the turn went on without being heard")
     if stored is not None and stored.digest == turn.digest and len(stored.messages) >= len(turn.messages):
+        if claimed is None and until is None and goes_on(stored):
+            await io.commit([turn_put(ns, stored.change(leased_until=None))], expect=versions)
         if claimed is None or not _is_free(stored, claimed, at_once=True):
             return turn
         return await _taken(io, _claimed(stored, claimed), versions)
-    fresh = fresh.change(seq=fresh.seq or versions[ns] + 1)
+    fresh = fresh.change(seq=fresh.seq or versions[ns] + 1, leased_until=until)
     outdated = unsummarised(fresh, stored)
     if claimed is None:
         await io.commit([turn_put(ns, fresh), *outdated], expect=versions)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from queue_processes import liked
 from support import Clock
 from test_event_loop import heartbeat
@@ -263,6 +263,50 @@ def test_drain_learns_what_an_interrupted_run_left(make):
     memory = make_one(make, "background", liked)
     memory.recall([HumanMessage("I like tea", id="h")], user_id="u", session_id="s")
     assert memory.drain(10) is True
+    assert [r.slot for r in memory.get_all(user_id="u")] == ["tea"]
+
+
+def test_a_turn_that_still_goes_on_is_not_learnt_with_the_one_before(make):
+    model = ScriptedChatModel(replies=[liked])
+    memory = make(extractor=ModelExtractor(model), when="background", debounce_seconds=0.1)
+    memory.remember([HumanMessage("I like tea", id="h1")], user_id="u", session_id="s")
+    second = [HumanMessage("I like milk", id="h2")]
+    memory.recall(second, user_id="u", session_id="s")  # and the agent works on it
+    deadline = time.monotonic() + 20
+    while len(memory.pending(user_id="u")) > 1 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    time.sleep(0.3)
+    assert [said(p) for p in model.prompts] == ["I like tea"]
+    memory.remember([*second, AIMessage("Noted.", id="a2")], user_id="u", session_id="s", heard=True)
+    while memory.pending(user_id="u") and time.monotonic() < deadline:  # `drain` would learn it in any case
+        time.sleep(0.02)
+    assert [said(p) for p in model.prompts] == ["I like tea", "I like milk"]
+    assert sorted(r.slot for r in memory.get_all(user_id="u")) == ["milk", "tea"]
+
+
+@pytest.mark.parametrize("answered", [False, True], ids=["as heard", "answered"])
+def test_a_turn_that_was_heard_is_learnt_once_it_is_remembered(make, answered):
+    model = ScriptedChatModel(replies=[liked])
+    memory = make(extractor=ModelExtractor(model), when="background")
+    turn = [HumanMessage("I like milk", id="h")]
+    memory.recall(turn, user_id="u", session_id="s")
+    (waiting,) = memory.pending(user_id="u")
+    assert waiting.leased_until is not None
+    memory.recall(turn, user_id="u", session_id="s")  # resumed after an interrupt
+    memory.remember([*turn, AIMessage("Noted.", id="a")][: 1 + answered], user_id="u", session_id="s", heard=True)
+    deadline = time.monotonic() + 20
+    while memory.pending(user_id="u") and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert [said(p) for p in model.prompts] == ["I like milk"]
+
+
+def test_a_turn_that_is_never_remembered_is_learnt_after_a_while(make, monkeypatch):
+    monkeypatch.setattr("langmem_adapter.methods.queue.INTERRUPTED", 0.3)
+    memory = make_one(make, "background", liked)
+    memory.recall([HumanMessage("I like tea", id="h")], user_id="u", session_id="s")
+    deadline = time.monotonic() + 20
+    while memory.pending(user_id="u") and time.monotonic() < deadline:
+        time.sleep(0.02)
     assert [r.slot for r in memory.get_all(user_id="u")] == ["tea"]
 
 

@@ -101,6 +101,12 @@ class Queue(Upkeep):
             if not left:
                 return True
             now = self._rules.clock()
+            heard = [] if self._worker is None else [(o, t) for o, t in left if turnqueue.goes_on(t)]
+            for owner, turn in heard:  # whoever drains does not wait for an agent
+                run(turnqueue.unpause(self.io, turn, now))
+                self._worker.ask(owner)  # type: ignore[union-attr]
+            if heard and rest != 0:
+                continue
             late = {owner for owner, turn in left if turn.leased_until is not None and turn.leased_until <= now}
             elsewhere = all(turn.leased_to is not None for _, turn in left)
             if not elsewhere or late & overdue or (late and self._worker is None) or rest == 0:
@@ -161,10 +167,13 @@ class Queue(Upkeep):
     async def _heard(self, io: IO, spoken: Sequence[Turn]) -> Collection[Reader]:
         """Queue turns that are to be learnt later; whose they are."""
         owners = self._owners(spoken)
-        await turnqueue.hear(io, spoken)
-        if self._worker is not None:
-            for owner in owners:
-                self._worker.ask(owner, max(self._debounce, INTERRUPTED), again=False)
+        if self._worker is None:
+            await turnqueue.hear(io, spoken)
+            return owners
+        wait = max(self._debounce, INTERRUPTED)
+        await turnqueue.hear(io, spoken, until=self._rules.clock() + timedelta(seconds=wait))
+        for owner in owners:
+            self._worker.ask(owner, wait, again=False)
         return owners
 
     def _take(self, waiting: Sequence[Waiting]) -> list[Turn]:
