@@ -35,7 +35,7 @@ types: $(STAMP)
 check: lint types test
 
 soak: $(STAMP)
-	@SOAK=1 $(BIN)/python -m pytest tests/faults tests/test_state_machine.py tests/test_fuzzing.py tests/test_killed.py tests/checkpoint/test_many.py
+	@SOAK=1 $(BIN)/python -m pytest -n 2 --dist worksteal tests/faults tests/test_state_machine.py tests/test_fuzzing.py tests/test_killed.py tests/checkpoint/test_many.py
 	@$(BIN)/python tests/mutations.py
 
 # SqliteStore loads an extension, which not every build of Python can.

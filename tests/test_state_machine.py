@@ -383,12 +383,13 @@ def _copied(model: dict[str, Believed]) -> dict[str, Believed]:
     }  # fmt: skip
 
 
-def test_any_order_of_events_leaves_what_the_dictionary_says(tried: Callable[[str], None]) -> None:
+@pytest.mark.parametrize("part", range(4 if SOAK else 1))
+def test_any_order_of_events_leaves_what_the_dictionary_says(part: int, tried: Callable[[str], None]) -> None:
     Memories.actions.clear()
     run_state_machine_as_test(
         Memories,
         settings=settings(
-            max_examples=3_000 if SOAK else 120,
+            max_examples=750 if SOAK else 120,
             stateful_step_count=50 if SOAK else 20,
             derandomize=not SOAK,  # the long form is there to find what is new
             deadline=None,
