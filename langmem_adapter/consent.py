@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Callable
 from hashlib import blake2b
 
-from langgraph.store.base import GetOp, PutOp
+from langgraph.store.base import GetOp, Item, PutOp
 
 from langmem_adapter.errors import OnHold
 from langmem_adapter.namespaces import Namespace, Reader
@@ -58,10 +58,9 @@ def settings_op(reader: Reader) -> GetOp:
     return GetOp(reader.space("settings"), KEY, refresh_ttl=False)
 
 
-def settings_in(item: object) -> Settings:
+def settings_in(item: Item | None) -> Settings:
     """The settings in the result of `settings_op`."""
-    value = getattr(item, "value", None)
-    return Settings() if value is None else Settings.model_validate(value)
+    return Settings() if item is None else Settings.stored(item)
 
 
 async def settings_of(io: IO, reader: Reader) -> Settings:

@@ -500,7 +500,7 @@ async def delete_all(io: IO, reader: Reader, rules: Rules, checkpoints: Checkpoi
 async def _delete_all_once(io: IO, reader: Reader, rules: Rules, checkpoints: Checkpoints | None) -> Receipt:
     _, versions = await _allowed(io, reader)
     items = await items_under(io, reader.root)
-    mine = [Turn.model_validate(i.value) for i in items if i.namespace == reader.space("turns")]
+    mine = [Turn.stored(i) for i in items if i.namespace == reader.space("turns")]
     whole, single = await _in_threads(io, reader, mine, _threads_of(mine))
     records = [i for i in items if i.namespace[-1] == "facts"]
     receipt = Receipt(
@@ -554,11 +554,11 @@ async def _items(io: IO, ns: Namespace) -> list[SearchItem]:
 
 
 async def _records(io: IO, ns: Namespace) -> dict[str, MemoryRecord]:
-    return {i.key: MemoryRecord.model_validate(i.value) for i in await _items(io, ns)}
+    return {i.key: MemoryRecord.stored(i) for i in await _items(io, ns)}
 
 
 async def _turns(io: IO, reader: Reader) -> dict[str, Turn]:
-    return {i.key: Turn.model_validate(i.value) for i in await _items(io, reader.space("turns"))}
+    return {i.key: Turn.stored(i) for i in await _items(io, reader.space("turns"))}
 
 
 def _threads_of(turns: Iterable[Turn]) -> set[str]:

@@ -164,8 +164,8 @@ async def _read(io: IO, reader: Reader, rules: Rules) -> _View:
     for item in items:
         if item.namespace in facts:
             facts[item.namespace].append(item)
-    records = {ns: {i.key: MemoryRecord.model_validate(i.value) for i in found} for ns, found in facts.items()}
-    turns = {i.key: Turn.model_validate(i.value) for i in items if i.namespace == queue}
+    records = {ns: {i.key: MemoryRecord.stored(i) for i in found} for ns, found in facts.items()}
+    turns = {i.key: Turn.stored(i) for i in items if i.namespace == queue}
     return _View(reader, rules, rules.clock(), settings, versions, records, turns)
 
 

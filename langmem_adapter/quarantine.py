@@ -60,7 +60,7 @@ async def _once(io: IO, asked: MemoryRecord, rules: Rules) -> Operation:
     (said, item, *results), versions = await io.read(ops, versions=(facts, turns, reader.space("settings")))
     if item is None:
         raise MemoryNotFound(f"no memory {asked.memory_id!r} for user {reader.user_id!r}")
-    held = quarantined(MemoryRecord.model_validate(item.value)).record
+    held = quarantined(MemoryRecord.stored(item)).record
     settings = settings_in(said)
     if settings.paused or settings.forbids(candidate):
         reason = "paused" if settings.paused else "forbidden"
@@ -133,7 +133,7 @@ def _turn(record: MemoryRecord) -> Turn:
 
 async def _emptied(io: IO, turns: Namespace, memory_id: str) -> list[PutOp]:
     """The write of the turn that taught a quarantined record, without it."""
-    found = [Turn.model_validate(i.value) for i in await items_under(io, turns, {"status": "done"})]
+    found = [Turn.stored(i) for i in await items_under(io, turns, {"status": "done"})]
     puts = []
     for turn in found:
         kept = [at for at, o in enumerate(turn.operations) if o.memory_id != memory_id]

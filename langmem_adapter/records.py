@@ -8,7 +8,10 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from langgraph.store.base import Item
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from langmem_adapter.errors import StoreCorrupt
 
 SourceType = Literal["bootstrapped", "user_explicit", "user_implicit", "tool_output"]
 Scope = Literal["user", "session", "agent", "team", "app"]
@@ -36,6 +39,18 @@ class Frozen(BaseModel):
     def change(self, **fields: Any) -> Self:
         """A copy with these fields replaced (not validated again: the values come from our own steps)."""
         return self.model_copy(update=fields)
+
+    @classmethod
+    def stored(cls, item: Item) -> Self:
+        """What a store's item holds; StoreCorrupt, with no word of what it says, if that cannot be read."""
+        try:
+            return cls.model_validate(item.value)
+        except ValidationError as error:
+            fields = {str(e["loc"][0]) for e in error.errors() if e["loc"]} & set(cls.model_fields)
+        raise StoreCorrupt(
+            f"the {cls.__name__} {item.key!r} in {item.namespace!r} is damaged "
+            f"({', '.join(sorted(fields)) or 'unknown fields'}); it was left as it is: put it right there or delete it"
+        )
 
 
 class Source(Frozen):

@@ -25,7 +25,7 @@ async def search(io: IO, reader: Reader, op: RankOp) -> list[Recalled]:
     if settings_in(said).paused:
         return []
     ranked: list[Ranked] = [r for r in found if r.item.namespace in op.namespaces]
-    records = [MemoryRecord.model_validate(r.item.value) for r in ranked]
+    records = [MemoryRecord.stored(r.item) for r in ranked]
     wanted = [(r.item.namespace, i) for r, m in zip(ranked, records, strict=True) for i in m.contested_by]
     challengers = {m.memory_id: m for m in await fetch(io, wanted) if m.status == "contested"}
     return [
@@ -44,7 +44,7 @@ async def fetch(io: IO, keys: Sequence[tuple[Namespace, str]]) -> list[MemoryRec
     if not keys:
         return []
     items, _ = await io.read(_gets(keys))
-    return [MemoryRecord.model_validate(item.value) for item in items if item is not None]
+    return [MemoryRecord.stored(item) for item in items if item is not None]
 
 
 def _gets(keys: Sequence[tuple[Namespace, str]]) -> list[GetOp]:
@@ -60,7 +60,7 @@ async def resolve(io: IO, reader: Reader, refs: Sequence[Ref]) -> list[tuple[Rec
     if settings_in(said).paused:
         return []
     there = [(ns, item) for (ns, _), item in zip(keys, items, strict=True) if item is not None]
-    found = {item.key: (ns, MemoryRecord.model_validate(item.value)) for ns, item in there}
+    found = {item.key: (ns, MemoryRecord.stored(item)) for ns, item in there}
     wanted = [(ns, i) for ns, r in found.values() for i in r.contested_by]
     challengers = {r.memory_id: r for r in await fetch(io, wanted) if r.status == "contested"}
     return [
@@ -113,7 +113,7 @@ async def find(io: IO, reader: Reader, memory_id: str) -> tuple[Namespace, Memor
     if not found:  # a fact of another session or agent of the same user
         elsewhere = await items_under(io, reader.root, {"memory_id": memory_id})
         found = [(i.namespace, i) for i in elsewhere if i.namespace[-1] == "facts"]
-    return (found[0][0], MemoryRecord.model_validate(found[0][1].value)) if found else None
+    return (found[0][0], MemoryRecord.stored(found[0][1])) if found else None
 
 
 async def items_under(io: IO, prefix: Namespace, filter: dict[str, object] | None = None) -> list[SearchItem]:

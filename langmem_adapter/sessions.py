@@ -93,7 +93,7 @@ async def summarise(
         wishes = speaker.space("settings")
         ops = [GetOp(space, SUMMARY, refresh_ttl=False), settings_op(speaker)]
         (item, said_of), versions = await io.read(ops, versions=(receipts, wishes))
-        earlier = None if item is None else MemoryRecord.model_validate(item.value)
+        earlier = None if item is None else MemoryRecord.stored(item)
         done, marks = 0, await worked(io, partial(_marks, messages), sum(length(m) for m in messages))
         if earlier is not None:
             place = _place(earlier, messages, marks)
@@ -254,7 +254,7 @@ def _parts(messages: Iterable[BaseMessage]) -> list[list[str]]:
 async def summary_of(io: IO, speaker: Reader) -> MemoryRecord | None:
     """The session's summary, if it has one; None while its owner has paused."""
     (item, said), _ = await io.read([GetOp(_space(speaker), SUMMARY, refresh_ttl=False), settings_op(speaker)])
-    return None if item is None or settings_in(said).paused else MemoryRecord.model_validate(item.value)
+    return None if item is None or settings_in(said).paused else MemoryRecord.stored(item)
 
 
 def through(summary: MemoryRecord) -> str | None:
@@ -324,7 +324,7 @@ def _place(earlier: MemoryRecord, messages: Sequence[BaseMessage], marks: Sequen
 
 async def _facts(io: IO, speaker: Reader) -> list[MemoryRecord]:
     """What the session taught, in order, and does not only say in older words what is believed."""
-    found = [MemoryRecord.model_validate(i.value) for i in await items_under(io, speaker.facts(["user"])[0])]
+    found = [MemoryRecord.stored(i) for i in await items_under(io, speaker.facts(["user"])[0])]
     believed = {_said(r) for r in found if r.status == "active"}
     return [
         r

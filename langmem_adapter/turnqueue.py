@@ -58,21 +58,21 @@ async def distinguished(io: IO, turn: Turn, stored: Turn | None) -> Turn:
     """The turn under the id that is its own: only a message without an id can be said twice under one turn id."""
     if stored is None or not turn.anonymous:
         return turn
-    earlier = [Turn.model_validate(i.value) for i in await items_under(io, spaces(turn)[1])]
+    earlier = [Turn.stored(i) for i in await items_under(io, spaces(turn)[1])]
     return said_again(turn, [t for t in earlier if t.session_id == turn.session_id])
 
 
 async def stored_turn(io: IO, turn: Turn) -> Turn | None:
     """The turn as the store has it."""
     (item,), _ = await io.read([GetOp(spaces(turn)[1], turn.turn_id, refresh_ttl=False)])
-    return None if item is None else Turn.model_validate(item.value)
+    return None if item is None else Turn.stored(item)
 
 
 async def seen(io: IO, turn: Turn) -> tuple[Turn | None, bool]:
     """The turn as the store has it, and whether its owner has paused."""
     ops = [GetOp(spaces(turn)[1], turn.turn_id, refresh_ttl=False), settings_op(reader_of(turn))]
     (item, said), _ = await io.read(ops)
-    return None if item is None else Turn.model_validate(item.value), settings_in(said).paused
+    return None if item is None else Turn.stored(item), settings_in(said).paused
 
 
 async def claim(io: IO, turn: Turn, now: datetime, *, at_once: bool = False) -> Turn | None:
@@ -102,7 +102,7 @@ async def queued(io: IO, reader: Reader, statuses: Sequence[str] = STATUSES) -> 
     """The owner's turns of these statuses, in order of arrival."""
     ns = reader.space("turns")
     found = [i for status in statuses for i in await items_under(io, ns, {"status": status}) if i.namespace == ns]
-    return sorted((Turn.model_validate(i.value) for i in found), key=lambda t: (t.seq, t.turn_id))
+    return sorted((Turn.stored(i) for i in found), key=lambda t: (t.seq, t.turn_id))
 
 
 async def owners(io: IO, statuses: Sequence[str] = ("pending",)) -> list[Reader]:
@@ -150,7 +150,7 @@ async def _stored(io: IO, turn: Turn) -> tuple[Namespace, Turn | None, dict[Name
     """The namespace of a turn, the turn as the store has it, and the version that this was read at."""
     _, ns = spaces(turn)
     (item,), versions = await io.read([GetOp(ns, turn.turn_id, refresh_ttl=False)], versions=(ns,))
-    return ns, None if item is None else Turn.model_validate(item.value), versions
+    return ns, None if item is None else Turn.stored(item), versions
 
 
 async def _hear(io: IO, turn: Turn, known: bool, claimed: datetime | None, until: datetime | None) -> Turn:
@@ -158,7 +158,7 @@ async def _hear(io: IO, turn: Turn, known: bool, claimed: datetime | None, until
     asking = reader_of(turn)
     ops = [GetOp(ns, turn.turn_id, refresh_ttl=False), settings_op(asking)]
     (item, said), versions = await io.read(ops, versions=(ns, asking.space("settings")))
-    stored = None if item is None else Turn.model_validate(item.value)
+    stored = None if item is None else Turn.stored(item)
     fresh = news(turn, stored)
     if fresh is None or (stored is None and known) or settings_in(said).paused:
         return turn
@@ -183,7 +183,7 @@ async def _claim(io: IO, turn: Turn, now: datetime, at_once: bool) -> Turn | Non
     asking = reader_of(turn)
     ops = [GetOp(ns, turn.turn_id, refresh_ttl=False), settings_op(asking)]
     (item, said), versions = await io.read(ops, versions=(ns,))
-    stored = None if item is None else Turn.model_validate(item.value)
+    stored = None if item is None else Turn.stored(item)
     if stored is None or settings_in(said).paused or not _is_free(stored, now, at_once=at_once):
         return None
     return await _taken(io, _claimed(stored, now), versions)

@@ -28,7 +28,7 @@ async def _once(io: IO, memory_id: str, content: str, turn: Turn, rules: Rules) 
     (item,), versions = await io.read([GetOp(facts, memory_id)], versions=(facts, turns))
     if item is None:
         raise MemoryNotFound(f"no memory {memory_id!r} for user {turn.user_id!r}")
-    record = MemoryRecord.model_validate(item.value)
+    record = MemoryRecord.stored(item)
     linked = await neighbours.linked(io, facts, [record])
     candidate = corrected_to(record, content).change(message_id=turn.turn_id)
     decision = decided(record, candidate, linked)

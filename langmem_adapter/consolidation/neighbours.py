@@ -74,5 +74,5 @@ def records(results: Sequence[object]) -> dict[str, MemoryRecord]:
         for hit in result:  # type: ignore[attr-defined]
             item = getattr(hit, "item", hit)
             if item.key not in found:
-                found[item.key] = MemoryRecord.model_validate(item.value)
+                found[item.key] = MemoryRecord.stored(item)
     return found

@@ -109,12 +109,12 @@ async def _once(io: IO, turn: Turn, rules: Rules, asked: _Asked) -> list[Operati
         return []
     allowed = tuple(c for c in turn.candidates if rules.topics.consents(c.topic) and not settings.forbids(c))
     turn = turn.change(candidates=allowed)
-    before = None if stored is None else Turn.model_validate(stored.value)
+    before = None if stored is None else Turn.stored(stored)
     if turn.outlived_by(before) or (before is None and io.late):  # given up: it is queued, or was erased since
         return []
     place = versions[turns] + 1
     turn = turn.change(seq=turn.seq or place)
-    taught = [MemoryRecord.model_validate(item.value) for item in results[: len(turn.taught)] if item]
+    taught = [MemoryRecord.stored(item) for item in results[: len(turn.taught)] if item]
     known = neighbours.records(results[len(turn.taught) :]) | {r.memory_id: r for r in taught}
     known |= await neighbours.linked(io, facts, taught)
     near: list[list[MemoryRecord]] = [[] for _ in turn.candidates]

@@ -170,7 +170,7 @@ async def _known(io: IO, turn: Turn, before: Turn | None, rules: Rules) -> tuple
     _, ns = spaces(turn)
     ids = [turn.turn_id, *([] if before is None else [before.turn_id])]
     (said, *items), _ = await io.read([settings_op(reader_of(turn)), *(GetOp(ns, i, refresh_ttl=False) for i in ids)])
-    stored = [None if item is None else Turn.model_validate(item.value) for item in items]
+    stored = [None if item is None else Turn.stored(item) for item in items]
     settings = settings_in(said)
     refusal = None
     if settings.paused:

@@ -129,7 +129,7 @@ class Erasing(Reading, Upkeep):
         """
         owner = arguments.owner(user_id, app_name, scope)
         items = await retrieval.items_under(io, owner.root, {"status": "quarantined"})
-        records = [MemoryRecord.model_validate(i.value) for i in items if i.namespace[-1] == "facts"]
+        records = [MemoryRecord.stored(i) for i in items if i.namespace[-1] == "facts"]
         return [quarantine.quarantined(r) for r in sorted(records, key=lambda r: (r.seq, r.memory_id))]
 
     async def _release(

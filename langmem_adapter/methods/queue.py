@@ -256,7 +256,7 @@ class Queue(Upkeep):
         items = await retrieval.items_under(
             io, namespace("turns", app_name=app_name, user_id=speaker.user_id), {"session_id": session_id}
         )
-        spoken = [Turn.model_validate(i.value).at for i in items]
+        spoken = [Turn.stored(i).at for i in items]
         return self._rules.clock() - max(spoken) if spoken else timedelta(0)
 
     async def _summarised(self, io: IO, speaker: Reader, messages: Sequence[BaseMessage]) -> MemoryRecord:

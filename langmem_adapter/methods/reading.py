@@ -95,7 +95,7 @@ class Reading(Base):
             raise InvalidInput(f"status must be one of {', '.join(STATUSES)} or 'all', got {status!r}")
         wanted: dict[str, object] = {} if status == "all" else {"status": status}
         items = await retrieval.items_under(io, Reader(user_id, app_name).root, wanted or None)
-        records = [MemoryRecord.model_validate(i.value) for i in items if i.namespace[-1] == "facts"]
+        records = [MemoryRecord.stored(i) for i in items if i.namespace[-1] == "facts"]
         if topic is not None:
             self._rules.topics.get(topic)
             records = [r for r in records if r.topic == topic or r.topic.startswith(f"{topic}/")]

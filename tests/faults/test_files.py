@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from support import SOAK
 
 from langmem_adapter.errors import StoreCorrupt, StoreError, StoreFull, StoreReadOnly
 from langmem_adapter.memory import Memory
+from langmem_adapter.namespaces import Reader
 
 # full
 
@@ -214,6 +216,39 @@ def test_a_file_that_is_damaged_while_it_is_open_fails_no_turn(tmp_path: Path, t
         with pytest.raises(StoreError, match=r"m\.db"):
             concierge.memory.store.search(("memories",), limit=1_000)
         tried("30 pages overwritten, 3 turns answered")
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        ("facts", {"sources": "my secret words"}),
+        ("facts", {"my secret words": 1}),
+        ("turns", {"at": "my secret words"}),
+        ("settings", {"paused": "my secret words"}),
+    ],
+    ids=["a field", "an unknown field", "a turn", "the settings"],
+)
+def test_a_damaged_value_is_a_typed_error_that_tells_nothing_of_it(
+    tmp_path: Path, kind: str, fields: dict[str, object]
+) -> None:
+    taught(tmp_path / "m.db")
+    with Concierge(tmp_path / "m.db") as concierge:
+        memory = concierge.memory
+        namespace = Reader("u").space(kind)
+        if kind == "settings":
+            memory.pause("u")
+        items = memory.store.search(namespace)
+        for item in items:
+            memory.store.put(namespace, item.key, item.value | fields)
+        with pytest.raises(StoreCorrupt, match="is damaged") as caught:  # noqa: PT012 - either
+            memory.search("diet", user_id="u")
+            memory.forget_source("t", user_id="u", dry_run=True)
+        assert any(repr(item.key) in str(caught.value) for item in items)
+        assert "secret" not in str(caught.value)
+        assert "secret" not in "".join(traceback.format_exception(caught.value))
+        assert concierge.say("Hello", id="h9")
+        for item in items:  # it was left as it was
+            assert memory.store.get(namespace, item.key).value == item.value | fields
 
 
 def test_a_cut_log_loses_the_last_turns_and_no_part_of_one(tmp_path: Path, tried: Callable[[str], None]) -> None:
