@@ -67,16 +67,10 @@ async def _once(io: IO, asked: MemoryRecord, rules: Rules) -> Operation:
         return Operation(action="NOOP", memory_id=None, content=held.content, reason=reason)
     known = neighbours.records(results)
     known.pop(held.memory_id, None)
-    change = Change(
-        owner_of(turn),
-        now,
-        rules.policy,
-        counter(versions[turns], [held, *known.values()]),
-        note=f"released, held as {held.history[0].reason}",
-        exclusive=rules.exclusive,
-    )
     place = versions[turns] + 1
-    turn = turn.change(seq=place)
+    turn = turn.change(seq=place, note=f"released, held as {held.history[0].reason}")
+    numbers = counter(versions[turns], [held, *known.values()])
+    change = Change(owner_of(turn), now, rules.policy, numbers, turn.note, rules.exclusive)
     applied = consolidated(candidate, turn, known, rules, change, None)
     done = turn.change(operations=(applied.operation,), applied=place, applied_at=now)
     await io.commit(

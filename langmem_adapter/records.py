@@ -266,6 +266,8 @@ class Turn(Frozen):
     applied: int = 0
     """Order of consolidation within the owner's turns; 0 until then."""
     applied_at: Utc | None = None
+    note: str | None = None
+    """What the history of all that it led to notes, a code."""
     judged: dict[int, Judgement] = Field(default_factory=dict)
     """What a judge proposed, by position of the candidate."""
     corrects: str | None = None

@@ -385,6 +385,7 @@ def _change(step: Step, played: _Played, rules: Rules, ids: _Ids) -> Change:
         turn.applied_at,
         rules.policy,
         lambda: next(numbers),
-        exclusive=rules.exclusive,
+        turn.note,
+        rules.exclusive,
         new_id=ids.of(step, played),
     )

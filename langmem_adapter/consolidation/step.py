@@ -141,7 +141,7 @@ async def _once(io: IO, turn: Turn, rules: Rules, asked: _Asked) -> list[Operati
         for record in applied.records:
             known[record.memory_id] = written[record.memory_id] = record
     puts = [record_put(facts, r) for r in written.values()]
-    done = _done(turn, operations, judged, rules).change(applied=place, applied_at=now)
+    done = _done(turn, operations, judged, rules).change(applied=place, applied_at=now, note=note)
     summaries = [*unsummarised(turn, before), *outdated(written.values())]
     await io.commit([*puts, turn_put(turns, done), *summaries], expect=versions)
     rules.on_written(asking, versions[facts], len(written))
