@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-from langgraph.store.base import GetOp, Item, ListNamespacesOp, MatchCondition, SearchItem, SearchOp
+from langgraph.store.base import GetOp, Item, ListNamespacesOp, SearchItem, SearchOp
 
 from langmem_adapter.namespaces import Namespace
 from langmem_adapter.scoring import Floats, as_parts, best, blend
@@ -14,11 +14,11 @@ from langmem_adapter.stores.chroma_book import Book, Heads
 from langmem_adapter.stores.chroma_client import Gone
 from langmem_adapter.stores.chroma_filters import MOST_PATHS, test_of, where_of
 from langmem_adapter.stores.chroma_places import Place
-from langmem_adapter.stores.chroma_relevance import Scored, relevance
 from langmem_adapter.stores.chroma_rows import Head, Row, owner_of, record_id, row_of
 from langmem_adapter.stores.chroma_shelf import Shelf, Shelves, load
 from langmem_adapter.stores.part import positions
-from langmem_adapter.stores.values import decode, namespace, path, when
+from langmem_adapter.stores.relevance import Scored, relevance
+from langmem_adapter.stores.values import decode, matches, namespace, path, when
 from langmem_adapter.stores.vectors import Matrix
 
 
@@ -135,7 +135,7 @@ class Snapshot:
         # Of several prefixes all must match, so the longest says the most.
         spaces = self._under(max(plain, key=len, default=()))
         fit = sorted(
-            (s for s in spaces if all(_matches(c, namespace(s.path)) for c in conditions)), key=lambda s: s.path
+            (s for s in spaces if all(matches(c, namespace(s.path)) for c in conditions)), key=lambda s: s.path
         )
         if op.max_depth is None:
             return self._living(fit, op.offset, op.limit)
@@ -281,7 +281,14 @@ class Snapshot:
 
     def _relevance(self, shelves: Sequence[Shelf], query: str, mode: Mode) -> list[Scored]:
         vector = self.queries.get(query) if self.settings.embedder is not None else None
-        return relevance(shelves, query, vector, mode)
+        return relevance(
+            len(shelves),
+            query,
+            vector,
+            mode,
+            words=lambda: [s.words for s in shelves],
+            cosines=lambda vector: [s.vectors.cosines(vector) for s in shelves],
+        )
 
     # heads, rows and shelves
 
@@ -336,11 +343,3 @@ class Snapshot:
         # A refresh that would move the deadline by less than 1% of the ttl is not worth a write.
         if refresh and row.ttl and row.expires is not None and self.now + row.ttl * 60e6 - row.expires > row.ttl * 60e4:
             self.refresh.setdefault(path(owner_of(namespace(row.path))), []).append(row)
-
-
-def _matches(condition: MatchCondition, namespace: Namespace) -> bool:
-    wanted = condition.path
-    if len(namespace) < len(wanted):
-        return False
-    part = namespace[: len(wanted)] if condition.match_type == "prefix" else namespace[len(namespace) - len(wanted) :]
-    return all(w in ("*", label) for w, label in zip(wanted, part, strict=True))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
-from langgraph.store.base import GetOp, Item, ListNamespacesOp, MatchCondition, SearchItem, SearchOp
+from langgraph.store.base import GetOp, Item, ListNamespacesOp, SearchItem, SearchOp
 
 from langmem_adapter.namespaces import Namespace
 from langmem_adapter.scoring import Bools, Floats, as_parts, best, blend
@@ -24,8 +24,8 @@ from langmem_adapter.stores.postgres_plan import scope
 from langmem_adapter.stores.postgres_schema import Connection, Schema, run
 from langmem_adapter.stores.postgres_words import TF, bm25, query_of
 from langmem_adapter.stores.postgres_writing import digest
-from langmem_adapter.stores.reading import TEXT_WEIGHT
-from langmem_adapter.stores.values import decode, namespace, path, when
+from langmem_adapter.stores.relevance import TEXT_WEIGHT
+from langmem_adapter.stores.values import decode, matches, namespace, path, when
 from langmem_adapter.stores.vectors import Matrix
 
 _ALIVE = "(i.expires_at IS NULL OR i.expires_at > %s)"
@@ -142,7 +142,7 @@ class Snapshot:
         found = [namespace(p) for (p,) in rows]
         if paged:
             return found
-        found = [ns for ns in found if all(_matches(c, ns) for c in rest)]
+        found = [ns for ns in found if all(matches(c, ns) for c in rest)]
         if op.max_depth is not None:
             found = list(dict.fromkeys(ns[: op.max_depth] for ns in found))
         return found[op.offset : op.offset + op.limit]
@@ -337,11 +337,3 @@ def _scored(rows: Sequence[tuple[Any, ...]], *, text: bool, vector: bool) -> Hit
     if not words.any():
         return Hits(places, facets, cosine, seen)
     return Hits(places, facets, TEXT_WEIGHT * words + (1 - TEXT_WEIGHT) * np.maximum(0.0, cosine), seen | (words > 0))
-
-
-def _matches(condition: MatchCondition, ns: Namespace) -> bool:
-    wanted = condition.path
-    if len(ns) < len(wanted):
-        return False
-    part = ns[: len(wanted)] if condition.match_type == "prefix" else ns[len(ns) - len(wanted) :]
-    return all(w in ("*", label) for w, label in zip(wanted, part, strict=True))

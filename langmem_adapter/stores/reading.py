@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
-from langgraph.store.base import GetOp, Item, ListNamespacesOp, MatchCondition, SearchItem, SearchOp
+from langgraph.store.base import GetOp, Item, ListNamespacesOp, SearchItem, SearchOp
 
 from langmem_adapter.errors import StoreCorrupt
 from langmem_adapter.namespaces import Namespace
@@ -16,17 +16,11 @@ from langmem_adapter.stores.base import Mode, Ranked, RankOp
 from langmem_adapter.stores.facets import Deadlines, Facets
 from langmem_adapter.stores.filters import compile_filter, keyed, listed
 from langmem_adapter.stores.part import Cache, Ids, Part, positions
+from langmem_adapter.stores.relevance import Scored, relevance
 from langmem_adapter.stores.schema import NAMESPACE_SHIFT
-from langmem_adapter.stores.terms import Words, bm25
-from langmem_adapter.stores.values import decode, namespace, path, under, when
+from langmem_adapter.stores.terms import Words
+from langmem_adapter.stores.values import decode, matches, namespace, path, under, when
 from langmem_adapter.stores.vectors import Matrix, Vectors
-
-TEXT_WEIGHT = 0.75
-"""What the words count in a hybrid relevance; the vectors count the rest.
-
-Recall@10 on LoCoMo's 1,535 answerable questions with hash embeddings: vectors 0.31, words 0.605, fused at 0.5 0.56,
-at 0.75 0.607, at 0.8 to 0.9 0.610. A better embedder than a hash deserves its quarter.
-"""
 
 _ALIVE = "(expires_at IS NULL OR expires_at > ?)"
 _COLUMNS = "id, key, value, created_at, updated_at, expires_at, ttl"
@@ -66,14 +60,6 @@ class Name(NamedTuple):
     @property
     def last(self) -> int:
         return ((self.id + 1) << NAMESPACE_SHIFT) - 1
-
-
-class Scored(NamedTuple):
-    """Relevance of the items of one namespace, ids ascending. `has` False: the query says nothing about it."""
-
-    ids: Ids
-    score: Floats
-    has: Bools
 
 
 @dataclass(slots=True)
@@ -135,7 +121,7 @@ class Snapshot:
             raise self._corrupt(e) from e
         if paged:
             return found
-        found = [n for n in found if all(_matches(c, n) for c in rest)]
+        found = [n for n in found if all(matches(c, n) for c in rest)]
         if op.max_depth is not None:
             found = list(dict.fromkeys(n[: op.max_depth] for n in found))
         return found[op.offset : op.offset + op.limit]
@@ -264,14 +250,14 @@ class Snapshot:
         if not names or not op.limit:
             return []
         facets = [self._facets(n) for n in names]
-        relevance = self._aligned(names, facets, op)
+        relevances = self._aligned(names, facets, op)
         keep = np.concatenate(
             [
                 f.columns.mask(op.where) & self._deadlines(n).alive(f.ids, self.now)
                 for n, f in zip(names, facets, strict=True)
             ]
         )
-        parts = np.concatenate([f.columns.parts(r, op.where.now) for f, r in zip(facets, relevance, strict=True)])
+        parts = np.concatenate([f.columns.parts(r, op.where.now) for f, r in zip(facets, relevances, strict=True)])
         scores = blend(parts, op.weights)
         ids = np.concatenate([f.ids for f in facets])
         top = best(scores, keep, op.floor, op.limit)
@@ -283,25 +269,21 @@ class Snapshot:
             return [np.zeros(len(f.ids)) for f in facets]
         found = []
         for f, s in zip(facets, self._relevance(names, op.query, op.mode), strict=True):
-            relevance = np.zeros(len(f.ids))
-            relevance[positions(f.ids, s.ids)] = np.where(s.has, np.clip(s.score, 0.0, 1.0), 0.0)
-            found.append(relevance)
+            aligned = np.zeros(len(f.ids))
+            aligned[positions(f.ids, s.ids)] = np.where(s.has, np.clip(s.score, 0.0, 1.0), 0.0)
+            found.append(aligned)
         return found
 
     def _relevance(self, names: Sequence[Name], query: str, mode: Mode) -> list[Scored]:
-        """What the query says about the items of each namespace. Cosines may be negative here."""
         vector = self.queries.get(query) if self.settings.embedder is not None else None
-        if vector is None and mode == "vector":
-            return [Scored(np.zeros(0, np.int64), np.zeros(0), np.zeros(0, bool)) for _ in names]
-        cosines = [self._vectors(n).cosines(vector) for n in names] if vector is not None and mode != "text" else []
-        if mode == "vector":
-            return [Scored(ids, cosine, np.ones(len(ids), dtype=bool)) for ids, cosine in cosines]
-        words = [self._words(n) for n in names]
-        texts = bm25(words, query)
-        if not cosines:
-            return [Scored(w.ids, t, t > 0) for w, t in zip(words, texts, strict=True)]
-        hit = any(t.any() for t in texts)
-        return [_fused(w.ids, t, *c, hit) for w, t, c in zip(words, texts, cosines, strict=True)]
+        return relevance(
+            len(names),
+            query,
+            vector,
+            mode,
+            words=lambda: [self._words(n) for n in names],
+            cosines=lambda vector: [self._vectors(n).cosines(vector) for n in names],
+        )
 
     # rows and parts
 
@@ -350,23 +332,3 @@ class Snapshot:
 
     def _corrupt(self, what: object) -> StoreCorrupt:
         return StoreCorrupt(f"{self.settings.file} is damaged ({what}); it was left as it is")
-
-
-def _fused(ids: Ids, text: Floats, vector_ids: Ids, cosine: Floats, hit: bool) -> Scored:
-    """Words and vectors in one score; the vectors alone if no item has a word of the query."""
-    at = positions(ids, vector_ids)
-    has = np.zeros(len(ids), dtype=bool)
-    has[at] = True
-    aligned = np.zeros(len(ids))
-    aligned[at] = cosine
-    if not hit:
-        return Scored(ids, aligned, has)
-    return Scored(ids, TEXT_WEIGHT * text + (1 - TEXT_WEIGHT) * np.maximum(0.0, aligned), has | (text > 0))
-
-
-def _matches(condition: MatchCondition, namespace: Namespace) -> bool:
-    wanted = condition.path
-    if len(namespace) < len(wanted):
-        return False
-    part = namespace[: len(wanted)] if condition.match_type == "prefix" else namespace[len(namespace) - len(wanted) :]
-    return all(w in ("*", label) for w, label in zip(wanted, part, strict=True))

@@ -12,6 +12,7 @@ from langgraph.store.base import (
     GetOp,
     InvalidNamespaceError,
     ListNamespacesOp,
+    MatchCondition,
     PutOp,
     SearchOp,
     validate_op_namespace,
@@ -192,6 +193,15 @@ def path(namespace: Sequence[str]) -> str:
 def namespace(path: str) -> Namespace:
     """The namespace of a stored path."""
     return tuple(path.split("."))
+
+
+def matches(condition: MatchCondition, namespace: Namespace) -> bool:
+    """Whether a namespace begins (or ends) as asked; "*" stands for any label."""
+    wanted = condition.path
+    if len(namespace) < len(wanted):
+        return False
+    part = namespace[: len(wanted)] if condition.match_type == "prefix" else namespace[len(namespace) - len(wanted) :]
+    return all(w in ("*", label) for w, label in zip(wanted, part, strict=True))
 
 
 def under(prefix: Sequence[str], column: str = "path") -> tuple[str, tuple[str, ...]]:
