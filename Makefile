@@ -10,7 +10,7 @@ help:
 	@echo "make demo   run the travel concierge (ARGS=\"--model openai:gpt-4o-mini\" for a real model)"
 	@echo "make test   run the tests"
 	@echo "make check  ruff, mypy --strict and the tests: what CI runs"
-	@echo "make soak   the long forms of the fault tests, and the mutations (about two hours)"
+	@echo "make soak   the long forms of the fault tests, and the mutations (about half an hour)"
 	@echo "make bench  our store and a turn against LangGraph's stores, Chroma and langmem"
 
 # Reinstalled only when pyproject.toml changed.
