@@ -226,7 +226,7 @@ async def recall_step(memory: Memory, io: IO, state: Any, ids: Ids) -> dict[str,
         memory.report("recall_failed", error=type(error).__name__, thread_id=ids.session_id)
         late = isinstance(error, TimeoutError)
         if late and ids.learn:  # its place is behind what was said before, and before what is said next
-            await memory._keep(io, messages, Reader(**ids.reader), ids.source_type)
+            await _queued(memory, io, messages, ids)
         found = _nothing(memory, ids, messages, late=late)
     if found is None:
         return {}
@@ -290,8 +290,19 @@ async def remember_step(memory: Memory, io: IO, state: Any, ids: Ids, *, backfil
         # What the memory itself refuses it refuses again; what its store could not do, it can perhaps do later.
         kept = not isinstance(error, MemoryAdapterError) or type(error) in (StoreError, Conflict)
     if kept:
-        await memory._keep(io, messages, Reader(**ids.reader), ids.source_type, backfill=backfill, heard=heard)
-        memory.report("remember_queued", thread_id=ids.session_id)
+        if await _queued(memory, io, messages, ids, backfill=backfill, heard=heard):
+            memory.report("remember_queued", thread_id=ids.session_id)
+        else:
+            memory.report("turns_lost", count=1, thread_id=ids.session_id)
+
+
+async def _queued(memory: Memory, io: IO, messages: Sequence[BaseMessage], ids: Ids, **how: bool) -> bool:
+    """Queue the turn for when the store can take it; whether that could be done."""
+    try:
+        await memory._keep(io, messages, Reader(**ids.reader), ids.source_type, **how)
+    except Exception:  # noqa: BLE001 - what failed before, a clock or the redaction, fails here too: the turn goes on
+        return False
+    return True
 
 
 async def summary_step(
@@ -302,12 +313,12 @@ async def summary_step(
         return list(messages), NO_BLOCK
     try:
         summary = await memory._get_summary(io, user_id=ids.user_id, session_id=ids.session_id, app_name=ids.app_name)
+        if summary is None:
+            return list(messages), NO_BLOCK
+        at = await worked(io, functools.partial(covered, summary, messages), sum(length(m) for m in messages))
     except Exception as error:  # noqa: BLE001 - a memory that cannot be recalled must not fail the user's turn
         memory.report("recall_failed", error=type(error).__name__, thread_id=ids.session_id)
         return list(messages), NO_BLOCK
-    if summary is None:
-        return list(messages), NO_BLOCK
-    at = await worked(io, functools.partial(covered, summary, messages), sum(length(m) for m in messages))
     while 0 < at < len(messages) and isinstance(messages[at], ToolMessage):
         at -= 1  # a tool's answer stays with its call
     if at in (0, len(messages)):

@@ -7,12 +7,15 @@ out as they were written.
 """
 
 import html
+import logging
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from langmem_adapter.errors import InvalidInput
 from langmem_adapter.lookalikes import folded
+
+logger = logging.getLogger("langmem_adapter")
 
 
 def _luhn(written: str) -> bool:
@@ -193,10 +196,10 @@ class Secret:
 
     `pattern`: a regular expression, tried without regard to case; its group `secret` is cut out, or the whole match.
     Where it matches without that group, which it has, nothing is cut out, and what it matched is passed over.
-    `check`: what else must hold of what is cut out. `near`: words (in lower case) of which the text must have one for
-    the pattern to be tried at all; none: it is always tried. InvalidInput for a name that is no line of text without
-    brackets, a pattern that is no regular expression or is content with an empty text, a check that cannot be called,
-    and words that are no tuple of texts in lower case.
+    `check`: what else must hold of what is cut out; where it raises, this is taken to hold. `near`: words (in lower
+    case) of which the text must have one for the pattern to be tried at all; none: it is always tried. InvalidInput
+    for a name that is no line of text without brackets, a pattern that is no regular expression or is content with an
+    empty text, a check that cannot be called, and words that are no tuple of texts in lower case.
     """
 
     name: str
@@ -235,12 +238,20 @@ class Secret:
                 at = max(match.end(), at + 1)
                 continue
             ends = self._ends(pattern, match, part)
-            end = next((e for e in ends if e > start and (self.check is None or self.check(text[start:e]))), 0)
+            end = next((e for e in ends if e > start and self._holds(text[start:e])), 0)
             if end:
                 found.append((max(start, found[-1][1] if found else 0), end))
             # What is none may still begin with something else: the next one is looked for behind its first word.
             at = max(end or _FIRST.match(text, start).end(), match.start() + 1)  # type: ignore[union-attr]
         return found
+
+    def _holds(self, found: str) -> bool:
+        try:
+            return self.check is None or self.check(found)
+        except Exception as error:  # noqa: BLE001 - it has the form of a secret, and no turn must fail of it
+            # Its own words may quote the secret.
+            logger.warning("the check of secret %r failed: %s", self.name, type(error).__name__)
+            return True
 
     @staticmethod
     def _ends(pattern: re.Pattern[str], match: re.Match[str], part: str | int) -> Iterator[int]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langgraph.store.memory import InMemoryStore
 from support import Clock, Model, Scripted, fact
 
 from langmem_adapter import DEFAULT_RULES, Guard, HashEmbeddings, Memory, Rule
@@ -631,6 +632,17 @@ def test_cutting_out_comes_to_an_end_whatever_the_pattern_matches(pattern):
     """Also where it matches nothing, at the end too; what is no secret stays."""
     left = Guard(secrets=[Secret("x", pattern)]).redact("a b c")
     assert left.replace("[redacted x]", "").strip() in ("a b c", "a  c", "")
+
+
+def test_what_a_check_cannot_read_is_taken_for_the_secret_that_it_looks_like(caplog):
+    """It has the form; that the check fails is told by the kind of error only, which may quote the text."""
+    badge = Secret("badge", r"\bB-\w+", check=lambda found: int(found[2:]) % 7 == 0)
+    with Memory(InMemoryStore(), guard=Guard(secrets=[*DEFAULT_SECRETS, badge])) as memory:
+        memory.add("I live in Oslo. My badge is B-12x, not B-15.", user_id="u", session_id="s")
+        assert [r.content for r in memory.get_all(user_id="u")] == ["The user lives in Oslo."]
+    assert Guard(secrets=[badge]).redact("B-14, B-15 and B-12x.") == "[redacted badge], B-15 and [redacted badge]."
+    assert "ValueError" in caplog.text
+    assert "12x" not in caplog.text
 
 
 MARKS = ("\n", " ", "a ", "a.", "A_B ", "_", "-", "<", "![", "![](", "?q=", "'", '"', "'a'b", "a@", "https://x", '{"')

@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypedDict
 
@@ -18,6 +19,7 @@ from langgraph.types import Command, interrupt
 from support import Model, Scripted, config, fact
 
 from langmem_adapter.errors import InvalidInput, MissingUser
+from langmem_adapter.guard import Guard
 from langmem_adapter.langgraph import (
     MemoryState,
     add_memory,
@@ -490,6 +492,31 @@ def test_a_memory_that_is_down_does_not_fail_the_turn(caplog):
     assert out["messages"][-1].text == "Understood."
     assert model.system == SYSTEM
     assert events == ["recall_failed", "remember_failed", "remember_queued"]
+    assert "vegetarian" not in caplog.text
+
+
+class Raising(Guard):
+    """A guard of somebody's own that cannot read what is said."""
+
+    def redact(self, text: str) -> str:
+        raise ValueError(f"cannot read {text}")
+
+
+def unset() -> datetime:
+    raise OSError("no time server")
+
+
+@pytest.mark.parametrize("broken", [{"guard": Raising()}, {"clock": unset}])
+async def test_what_the_applications_own_functions_raise_does_not_fail_the_turn(broken, caplog):
+    """Nor does it get anything into the store or the log that could not be redacted."""
+    events: list[str] = []
+    store, model = InMemoryStore(), Model()
+    memory = Memory(store, on_event=lambda name, data: events.append(name), **broken)
+    assert graph(memory, call(model)).compile().invoke(said("I'm a vegetarian."), config())["messages"][-1].text
+    assert (await graph(memory, acall(model)).compile().ainvoke(said("I'm a vegetarian."), config()))["messages"]
+    assert [p[0].text for p in model.prompts] == [SYSTEM, SYSTEM]
+    assert events == 2 * ["recall_failed", "remember_failed", "turns_lost"]
+    assert store.search(("memories",)) == []
     assert "vegetarian" not in caplog.text
 
 

@@ -15,6 +15,7 @@ from langgraph.store.memory import InMemoryStore
 from support import Model, config
 
 from langmem_adapter.errors import MissingUser
+from langmem_adapter.guard import Guard
 from langmem_adapter.memory import Memory
 from langmem_adapter.middleware import MemoryMiddleware
 
@@ -165,3 +166,22 @@ def test_a_turn_that_fails_is_learnt_at_the_next(memory):
     model = Model()
     agent(memory, model).invoke(said("What diet do I follow?"), config(thread_id="t2"))
     assert "vegetarian" in model.system
+
+
+@pytest.mark.parametrize("session_summary", [False, True])
+def test_what_the_applications_own_functions_raise_does_not_fail_the_turn(session_summary):
+    class Raising(Guard):
+        def redact(self, text: str) -> str:
+            raise ValueError("cannot read it")
+
+    def clock() -> Any:
+        raise OSError("no time server")
+
+    for broken in ({"guard": Raising()}, {"clock": clock}):
+        events: list[str] = []
+        with Memory(InMemoryStore(), on_event=lambda name, data, told=events: told.append(name), **broken) as memory:
+            layer = MemoryMiddleware(memory, session_summary=session_summary)
+            app = create_agent(Model(), [], middleware=[layer], checkpointer=InMemorySaver())
+            assert app.invoke(said("I'm a vegetarian."), config())["messages"][-1].text == "Understood."
+            assert app.invoke(said("I like tea."), config())["messages"][-1].text == "Understood."
+        assert events[-2:] == ["remember_failed", "turns_lost"]
