@@ -48,13 +48,20 @@ _ROLE = re.compile(
 _ROLE_IN_BRACKETS = re.compile(r"^\s*\(\s*(system|developer|assistant)\s*\)", re.IGNORECASE)
 _MARKERS = re.compile(r"\[\s*(/?)\s*(inst|sys|system|assistant|user|tool)\s*\]", re.IGNORECASE)
 _PICTURE = re.compile(r"!\s*\[")
+# A link goes on to the next space: in some scripts, to the end of the sentence. A mark that redaction left has spaces.
+_WORD = re.compile(r"(?:\[redacted [^\[\]]{1,200}\]|\S)+")
+_MARK = re.compile(r"\[redacted [^\[\]]{1,200}\]")
+_ASIDE = r"\s\x00-,/:-@\[-^`{-\x7f\u2000-\u206f\u3000\u3001\u3003-\u303f"
+"""What no name of a host has in it: of any script all but punctuation, as marks are part of words."""
 _LINK = re.compile(
-    r"(?<![^\W_])(?:[a-z][a-z0-9+.-]*://|www\.|https?:|(?:javascript|vbscript|data|mailto|file|blob|tel|sms):)\S+"
-    r"|(?<![\w:/\\])(?://|\\\\)(?=[\w.-]{1,260}[.。/\\?])\S+"  # without a scheme
-    r"|(?<![\w@./-])(?:[^\W_][\w-]{0,62}[.。]){1,8}(?:[^\W\d_]{2,24}|\d{1,3})(?::\d{1,5})?[/?#\\]\S*",
+    r"(?:(?:[a-z][a-z0-9+.-]{0,30})?://|https?:|(?<![a-z0-9])(?:www\.|(?:javascript|vbscript|data|mailto|file|blob|tel|sms):))(?=\S)"
+    rf"|(?://|\\\\)(?=[^{_ASIDE}]{{1,260}}[/\\?]|[^{_ASIDE}]{{0,260}}[.。])"  # without a scheme
+    rf"|(?P<dot>(?<=[^{_ASIDE}])[.。])(?:xn--[a-z0-9-]{{1,59}}|[^{_ASIDE}\d_.。-]{{2,24}}|\d{{1,3}})"  # a bare host
+    r"[.。]?(?::\d{0,5})?(?:[/\\#]|\?\S)",
     re.IGNORECASE,
 )
-_HOST = re.compile(r"(?:[a-z][a-z0-9+-]*:)?[/\\]*(?:[^\s/@]*@)?([\w.。-]+)", re.IGNORECASE)
+_HOST = re.compile(rf"(?:[a-z][a-z0-9+-]*:)?[/\\]*(?:[^\s/\\?#@]*@)?([^{_ASIDE}]+)", re.IGNORECASE)
+_BARE_HOST = re.compile(rf"[^{_ASIDE}]*")
 
 
 def block(hits: Sequence[Recalled], *, max_records: int = MAX_RECORDS, max_tokens: int = MAX_TOKENS) -> Block:
@@ -175,11 +182,10 @@ def _low_trust(record: MemoryRecord) -> bool:
 
 def _safe(text: str, *, links: bool = True) -> str:
     """The text on one line, without anything that could end the block, pose as a role, or load by being shown."""
-    if not links:
-        text = _plain(text)
+    if not links:  # before anything puts a space into one
+        text = _WORD.sub(_defanged, one_line(clean(_plain(text))))
     text = _ENTITY.sub(lambda m: "‹" if m[1] else "›", one_line(clean(text))).translate(_BRACKETS)
-    text = _PICTURE.sub("[", _MARKERS.sub(r"(\1\2)", _ROLE_IN_BRACKETS.sub(r"\1 -", _roleless(text))))
-    return text if links else _LINK.sub(_defanged, text)
+    return _PICTURE.sub("[", _MARKERS.sub(r"(\1\2)", _ROLE_IN_BRACKETS.sub(r"\1 -", _roleless(text))))
 
 
 def _plain(text: str) -> str:
@@ -200,11 +206,17 @@ def _roleless(text: str) -> str:
     return text
 
 
-def _defanged(match: re.Match[str]) -> str:
+def _defanged(word: re.Match[str]) -> str:
+    link = _LINK.search(word[0])
+    if link is None:
+        return word[0]
+    start = link.start()
+    if link["dot"]:  # the name before it
+        start -= _BARE_HOST.match(word[0][:start][::-1]).end()  # type: ignore[union-attr]
     # Its path and query may carry something out, or be meant for the reader.
-    host = _HOST.match(match[0])
+    host = _HOST.match(_MARK.sub("", word[0][start:]))
     named = re.sub("[.。]", "[.]", host[1]) if host and re.search("[.。]", host[1]) else "removed"
-    return f"(link: {named})"
+    return f"{word[0][:start]}(link: {named})"
 
 
 def _text(lines: Sequence[str]) -> str:

@@ -167,6 +167,15 @@ def test_the_links_of_what_only_tools_said_are_defused() -> None:
         "(evil.example:80/p?d=1)",
         "http://evil。example/p?d=1",
         "http:// evil.example/p?d=1",
+        "详情请见//evil.example/p?d=1",
+        "こちらwww.evil.example/p?d=1",
+        "-evil.example/p?d=1",
+        "dana@evil.example./p?d=1",
+        "1https:evil.example/p?d=1",
+        "https://evil.example?u=a@b.c&d=1",
+        "http://u:[redacted password]@evil.example/p?d=1",
+        "http://evil.example/[redacted badge number]/[redacted token]?d=1",
+        "https://evil.example/a-user:pw?d=1",
     ],
 )
 def test_no_writing_of_a_link_keeps_its_path_in_what_only_tools_said(link: str) -> None:
@@ -176,6 +185,48 @@ def test_no_writing_of_a_link_keeps_its_path_in_what_only_tools_said(link: str) 
     assert "evil[.]example" in said
     assert "d=1" not in said
     assert "evil.example" not in said
+
+
+NEIGHBOURS = st.lists(
+    st.one_of(
+        st.sampled_from([*"见ちмàनी예مא1_-.:/@&([{‹—。", "[redacted password]", "://", " "]), st.text(max_size=3)
+    ),
+    max_size=6,
+).map("".join)
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    NEIGHBOURS,
+    st.sampled_from(["https://", "HTTP://", "ftp://", "x-app+v2://"]),
+    st.sampled_from(
+        ["evil.example", "evil.xn--p1ai", "例子.测试", "उदाहरण.भारत", "пример.рф:8080", "u:p@10.0.0.1", "localhost"]
+    ),
+    NEIGHBOURS,
+)
+def test_whatever_stands_beside_a_link_nothing_of_it_is_left_to_follow(
+    before: str, scheme: str, host: str, after: str
+) -> None:
+    """In any script, with marks and signs about it: no scheme, no path, no query."""
+    said = line(f"{before}{scheme}{host}/pfad9?leck=7{after}", "tool_output")
+    assert "pfad9" not in said
+    assert "leck" not in said
+    assert scheme.lower() not in said.lower()
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.xn--p1ai", "例子.测试", "उदाहरण.भारत", "пример.рф:8080"])
+@pytest.mark.parametrize("before", ["", "见", "こ", "à", "नी", "1", "-", "_", "@", "..", "x" * 300])
+def test_nor_is_a_host_without_a_scheme(before: str, host: str) -> None:
+    """Whatever it is written in and stands behind."""
+    assert "leck" not in line(f"{before}{host}/pfad9?leck=7", "tool_output")
+
+
+@pytest.mark.parametrize(
+    "unit", ["a", "a.", "a-", "//", "a://", "://", "见", "[redacted ", "www.", "1.", "xn--", "a?", "@"]
+)
+def test_looking_for_links_takes_no_longer_than_the_text_is_long(unit: str) -> None:
+    """No pattern tries the rest of a text from each place anew."""
+    assert block([hit((unit * 100_000)[:100_000], "tool_output")], max_tokens=1_000_000).text
 
 
 def test_what_only_looks_like_a_link_stays_in_what_tools_said() -> None:
