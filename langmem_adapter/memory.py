@@ -149,7 +149,7 @@ class Memory(Teaching, Turns, Wishes, Moving):
         self.aio: IO = AsyncPort(base)
         self._usage: dict[str, Usage] = {}
         self._lock = threading.Lock()
-        self._unfinished: dict[Reader, object] = {}  # whose queues may not be empty, each with a mark
+        self._unfinished: dict[Reader, dict[str, object]] = {}  # turns that may be queued, each with a mark
         self._on_event = on_event
         if model is not None:
             extractor = extractor or ModelExtractor(model, topics=registered)

@@ -259,6 +259,24 @@ def test_drain_tells_of_turns_that_are_not_learnt(make):
     assert len(memory.pending(user_id="u")) == 1
 
 
+def test_drain_tells_of_turns_that_later_ones_went_past(make):
+    """In line: one failed, one was only heard; what its user says afterwards is learnt all the same."""
+
+    def answer(messages: Sequence[BaseMessage]) -> Any:
+        return ValueError("down") if "tea" in said(messages) else liked(messages)
+
+    memory = make_one(make, "add", answer)
+    with pytest.raises(ModelFailed):
+        memory.add(HumanMessage("I like tea", id="h1"), user_id="u", session_id="s")
+    memory.recall([HumanMessage("I like milk", id="h2")], user_id="u", session_id="s2")
+    memory.add(HumanMessage("I like rum", id="h3"), user_id="u", session_id="s")
+    assert memory.drain(5) is False
+    memory.retry(user_id="u")
+    memory.forget_source("h1", user_id="u")
+    assert memory.pending(user_id="u") == []
+    assert memory.drain(5) is True
+
+
 def test_drain_learns_what_an_interrupted_run_left(make):
     memory = make_one(make, "background", liked)
     memory.recall([HumanMessage("I like tea", id="h")], user_id="u", session_id="s")

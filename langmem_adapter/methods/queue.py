@@ -4,7 +4,7 @@ import asyncio
 import functools
 import threading
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -56,7 +56,7 @@ class Queue(Upkeep):
     _author: Ask[Any, Any] | None
     _usage: dict[str, Usage]
     _lock: threading.Lock
-    _unfinished: dict[Reader, object]
+    _unfinished: dict[Reader, dict[str, object]]
     _backlog: Backlog
     _deadline: float
 
@@ -97,7 +97,7 @@ class Queue(Upkeep):
                 return False
             if self._worker is not None and not self._worker.drain(rest):
                 return False
-            left = [(owner, turn) for owner in list(self._unfinished) for turn in self._left(owner)]
+            left = [(owner, turn) for owner in list(self._unfinished) for turn in run(self._left(self.io, owner))]
             if not left:
                 return True
             now = self._rules.clock()
@@ -190,7 +190,7 @@ class Queue(Upkeep):
                 continue
             try:
                 run(learning.catch_up(self.io, owner, self._learner, wanted=lambda t: t.turn_id in ours, stop=True))
-                self._left(owner)
+                run(self._left(self.io, owner))
                 run(self._keep_up(self.io))
             except Exception as error:  # noqa: BLE001 - they are queued, and are learnt at their user's next turn
                 self.report("remember_failed", error=type(error).__name__)
@@ -218,6 +218,8 @@ class Queue(Upkeep):
             operations = await learning.learn_all(io, spoken, self._learner, heard=heard)
             for owner, noted in owners.items():
                 self._settled(owner, noted)
+                if owner in self._unfinished:  # an interrupted turn, which may have been learnt since
+                    await self._left(io, owner)
             await self._keep_up(io)
             return operations
         for owner in owners:  # before the turn can be found: the worker's first look round must not be earlier
@@ -227,23 +229,32 @@ class Queue(Upkeep):
             self._worker.ask(owner, self._debounce)
         return []
 
-    def _owners(self, spoken: Sequence[Turn]) -> dict[Reader, object]:
-        """Whose turns these are, each noted as unfinished, and with what mark."""
-        found = dict.fromkeys(map(reader_of, spoken), object())
+    def _owners(self, spoken: Sequence[Turn]) -> dict[Reader, dict[str, object]]:
+        """Whose turns these are, each turn noted as unfinished, and with what mark."""
+        mark = object()
+        found: dict[Reader, dict[str, object]] = {}
+        for turn in spoken:
+            found.setdefault(reader_of(turn), {})[turn.turn_id] = mark
         with self._lock:
-            self._unfinished.update(found)
+            for owner, noted in found.items():
+                self._unfinished.setdefault(owner, {}).update(noted)
         return found
 
-    def _settled(self, owner: Reader, noted: object) -> None:
-        # What was queued meanwhile has noted its owner anew.
+    def _settled(self, owner: Reader, noted: Mapping[str, object]) -> None:
+        # What was queued meanwhile has been noted anew.
         with self._lock:
-            if self._unfinished.get(owner) is noted:
+            left = self._unfinished.get(owner, {})
+            for turn_id, mark in noted.items():
+                if left.get(turn_id) is mark:
+                    del left[turn_id]
+            if not left:
                 self._unfinished.pop(owner, None)
 
-    def _left(self, owner: Reader) -> list[Turn]:
+    async def _left(self, io: IO, owner: Reader) -> list[Turn]:
         """What is in an owner's queue."""
-        noted = self._unfinished.get(owner)
-        left = run(turnqueue.queued(self.io, owner))
+        with self._lock:
+            noted = dict(self._unfinished.get(owner, {}))
+        left = await turnqueue.queued(io, owner)
         if not left:
             self._settled(owner, noted)
         return left
@@ -311,7 +322,7 @@ class Queue(Upkeep):
                 return
             run(learning.catch_up(self.io, owner, self._learner, wanted=lambda turn: not worker.closed))
             run(self._keep_up(self.io))
-            pause = turnqueue.next_try(self._left(owner), self._rules.clock())
+            pause = turnqueue.next_try(run(self._left(self.io, owner)), self._rules.clock())
             if pause is not None:  # failed, or leased to a worker that may be dead
                 worker.come_back(owner, pause.total_seconds() + LOOK_AGAIN)
         except BaseException as error:  # noqa: BLE001 - nobody waits for it, and a thread that dies would take the queue along
