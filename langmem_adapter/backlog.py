@@ -128,8 +128,13 @@ class Backlog:
                 self._changed.wait_for(lambda: self._taking is not taking)
 
     def drain(self, timeout: float | None) -> bool:
-        """Wait until the store has taken all, and it is learnt as far as it can be; whether that is so."""
+        """Wait until the store has taken all, and it is learnt as far as it can be; whether that is so.
+
+        False at once from `learn`, which would wait for itself.
+        """
         with self._changed:
+            if threading.current_thread() is self._thread:
+                return False
             return self._changed.wait_for(lambda: not self._waiting and not self._learning, timeout)
 
     def close(self, timeout: float) -> None:

@@ -218,8 +218,8 @@ class Memory(Teaching, Turns, Wishes, Moving):
         self._backlog.close(CLOSING)
         if self._worker is not None:
             self._worker.close()
-            with contextlib.suppress(StoreError):  # then the leases end by themselves
-                run(learning.release(self.io, self._learner))
+        with contextlib.suppress(StoreError):  # then the leases end by themselves
+            run(learning.release(self.io, self._learner))
         if self._owns_store:
             self.store.close()  # type: ignore[attr-defined]
 

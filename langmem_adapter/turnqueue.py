@@ -93,6 +93,15 @@ async def unpause(io: IO, turn: Turn, now: datetime) -> None:
     await retried(io, functools.partial(_unpause, io, turn, now))
 
 
+async def went_on(io: IO, heard: Sequence[Turn], now: datetime) -> None:
+    """Let anybody have the turns that the agent left for these, which were said in the same sessions."""
+    sessions = {t.session_id for t in heard} - {None}
+    for owner in dict.fromkeys(map(reader_of, heard)):
+        for turn in await queued(io, owner, ("pending",)) if sessions else []:
+            if goes_on(turn) and turn.session_id in sessions and all(turn.turn_id != t.turn_id for t in heard):
+                await unpause(io, turn, now)
+
+
 async def keep(io: IO, turn: Turn, error: BaseException, now: datetime) -> None:
     """Queue a turn that could not be learnt, with its error, for later."""
     await retried(io, functools.partial(_keep, io, turn, error, now))

@@ -64,8 +64,13 @@ class Worker(Generic[K]):
             self._changed.notify_all()
 
     def drain(self, timeout: float | None = None) -> bool:
-        """Do everything that is asked for now, delays cut short; False if it was not done within `timeout` seconds."""
+        """Do everything that is asked for now, delays cut short; False if it was not done within `timeout` seconds.
+
+        False at once from a job, which would wait for itself.
+        """
         with self._here():
+            if threading.current_thread() in self._threads:
+                return False
             self._due = dict.fromkeys(self._due, 0.0)
             self._changed.notify_all()
             return self._changed.wait_for(lambda: not self._due and not self._busy, timeout)
@@ -121,5 +126,5 @@ class Worker(Generic[K]):
                         times.pop(key, None)
                     self._busy.add(key)
                     return (key,)
-                self._changed.wait(None if first is None else first[1] - now)
+                self._changed.wait(None if first is None else min(first[1] - now, threading.TIMEOUT_MAX))
             return None

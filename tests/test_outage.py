@@ -149,7 +149,7 @@ async def test_all_that_was_acknowledged_is_there_after_the_server_died_twice_un
     over.set()
     await asyncio.gather(*talking)  # no exception
 
-    every = {"learnt", "recall_failed", "remember_failed", "remember_queued"}
+    every = {"learnt", "maintained", "recall_failed", "remember_failed", "remember_queued"}
     assert every >= set(concierge.told()) >= {"learnt", "recall_failed"}
     assert max(slowest) < PATIENCE
     await concierge.memory.adrain(30)  # what was said in the outage is learnt behind the conversation

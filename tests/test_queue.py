@@ -20,6 +20,8 @@ from test_event_loop import heartbeat
 from langmem_adapter import Memory, turnqueue
 from langmem_adapter.errors import ModelFailed, StoreClosed
 from langmem_adapter.extraction.model import ModelExtractor
+from langmem_adapter.namespaces import Reader
+from langmem_adapter.ports import run
 from langmem_adapter.testing import ScriptedChatModel
 from langmem_adapter.worker import Worker
 
@@ -74,7 +76,7 @@ def by(memory: Memory, way: str, message: HumanMessage) -> threading.Thread:
     }
 
     def begin() -> None:
-        with contextlib.suppress(ModelFailed):
+        with contextlib.suppress(ModelFailed, StoreClosed):
             ways[way]()
 
     thread = threading.Thread(target=begin)
@@ -182,7 +184,7 @@ def test_a_recall_queues_the_message_and_asks_no_model(make):
     for n in ("h1", "h2"):  # the first of them interrupted
         memory.recall([HumanMessage(f"I like {n}", id=n)], user_id="u", session_id="s")
     assert model.prompts == []
-    assert [(t.turn_id, t.leased_until) for t in memory.pending(user_id="u")] == [("s/h1", None), ("s/h2", None)]
+    assert [(t.turn_id, turnqueue.goes_on(t)) for t in memory.pending(user_id="u")] == [("s/h1", False), ("s/h2", True)]
     memory.remember([HumanMessage("I like h2", id="h2")], user_id="u", session_id="s", heard=True)
     assert sorted(r.slot for r in memory.get_all(user_id="u")) == ["h1", "h2"]
 
@@ -302,6 +304,24 @@ def test_a_turn_that_still_goes_on_is_not_learnt_with_the_one_before(make):
     assert sorted(r.slot for r in memory.get_all(user_id="u")) == ["milk", "tea"]
 
 
+@pytest.mark.parametrize("when", ["inline", "background"])
+def test_what_is_still_going_on_in_another_thread_is_left_alone(make, when):
+    model = ScriptedChatModel(replies=[liked])
+    memory = make(extractor=ModelExtractor(model), when=when)
+    turns = {name: [HumanMessage(f"I like {name}", id="h")] for name in ("tea", "milk", "rum")}
+    for name, turn in turns.items():
+        memory.recall(turn, user_id="u", session_id=name)
+    learnt: list[str] = []
+    deadline = time.monotonic() + 20
+    for name, turn in turns.items():
+        memory.remember([*turn, AIMessage("Noted.", id="a")], user_id="u", session_id=name, heard=True)
+        learnt.append(name)
+        while len(memory.pending(user_id="u")) + len(learnt) > len(turns) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert [said(p).split()[-1] for p in model.prompts] == learnt
+    assert memory.drain(10)
+
+
 @pytest.mark.parametrize("answered", [False, True], ids=["as heard", "answered"])
 def test_a_turn_that_was_heard_is_learnt_once_it_is_remembered(make, answered):
     model = ScriptedChatModel(replies=[liked])
@@ -326,6 +346,46 @@ def test_a_turn_that_is_never_remembered_is_learnt_after_a_while(make, monkeypat
     while memory.pending(user_id="u") and time.monotonic() < deadline:
         time.sleep(0.02)
     assert [r.slot for r in memory.get_all(user_id="u")] == ["tea"]
+
+
+@pytest.mark.parametrize("away", [False, True], ids=["worker", "backlog"])
+def test_a_drain_by_whoever_is_told_of_the_learning_does_not_wait_for_itself(tmp_path, monkeypatch, away):
+    drained: list[bool] = []
+    holder: list[Memory] = []
+
+    def told(name: str, data: dict[str, Any]) -> None:
+        if name == "learnt":
+            drained.append(holder[0].drain())
+
+    extractor = ModelExtractor(ScriptedChatModel(replies=[liked]))
+    when = "inline" if away else "background"
+    with Memory(tmp_path / "m.db", extractor=extractor, when=when, on_event=told) as memory:
+        holder.append(memory)
+        if away:  # kept in the process, and learnt behind the conversation
+            monkeypatch.setattr("langmem_adapter.backlog.PAUSE", 0.01)
+            turn = [HumanMessage("I like tea", id="h")]
+            run(memory._keep(memory.io, turn, Reader("u", session_id="s"), None))
+        else:
+            memory.add(HumanMessage("I like tea", id="h"), user_id="u")
+        deadline = time.monotonic() + 10
+        while not drained and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert drained == [False]
+        assert memory.drain(10)
+
+
+@pytest.mark.parametrize("seconds", [3_600.0, 1e10, 1e12, 1e300])
+def test_whatever_the_debounce_a_turn_that_goes_on_is_left_alone_and_learnt_in_the_end(tmp_path, seconds):
+    model = ScriptedChatModel(replies=[liked])
+    options: Any = {"extractor": ModelExtractor(model), "when": "background", "debounce_seconds": seconds}
+    with Memory(tmp_path / "m.db", **options) as memory:
+        memory.recall([HumanMessage("I like tea", id="h")], user_id="u", session_id="s")
+        memory.resume("u")  # wakes the worker
+        with Memory(tmp_path / "m.db", **options):  # and so does another one
+            time.sleep(0.3)
+        assert model.prompts == []
+        assert memory.drain(1e12)
+        assert [r.slot for r in memory.get_all(user_id="u")] == ["tea"]
 
 
 def test_the_end_of_a_pause_wakes_the_worker(make):
@@ -353,6 +413,22 @@ def test_after_close_nothing_is_said_to_be_learnt(tmp_path):
     memory.add(HumanMessage("I like tea", id="h"), user_id="u")
     assert memory.drain(1) is False
     store.close()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_learnt_when_a_memory_closes_is_free_for_the_next(tmp_path, way, monkeypatch):
+    monkeypatch.setattr("langmem_adapter.worker.CLOSING", 0.1)
+    slow = Slow(fails=False)
+    memory = make_one(lambda **more: Memory(tmp_path / "m.db", **more), way, slow)
+    thread = by(memory, way, HumanMessage("I live in Rome", id="h"))
+    assert slow.started.wait(10)
+    memory.close()
+    slow.go.set()
+    thread.join(10)
+    with Memory(tmp_path / "m.db", extractor=ModelExtractor(ScriptedChatModel(replies=[lives]))) as following:
+        following.retry(user_id="u")
+        assert [r.content for r in following.get_all(user_id="u")] == ["The user lives in Rome."]
+        assert following.pending(user_id="u") == []
 
 
 def test_owners_are_learnt_at_once_and_each_in_order(make):

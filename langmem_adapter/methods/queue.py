@@ -32,7 +32,9 @@ from langmem_adapter.worker import Worker
 LOOK_AGAIN = 0.5
 """Seconds after the end of a lease or pause, or after a failure, at which the worker looks at the queue again."""
 INTERRUPTED = 60.0
-"""Seconds after which the worker takes a turn that was recalled for and never remembered."""
+"""Seconds after which a turn that was recalled for and never remembered is learnt, with a debounce after that."""
+ABANDONED = 600.0
+"""Seconds after which it is learnt in any case."""
 SETTLING = 0.5
 """Seconds that a turn waits at most for what its user said during an outage to be queued before it."""
 
@@ -87,9 +89,11 @@ class Queue(Upkeep):
         """Wait until the queues of all users this process heard are empty; whether they are.
 
         False after `timeout` seconds, and as soon as what is left waits for a later try: turns whose model failed,
-        whose owner has paused, or that were queued after `close`.
+        whose owner has paused, or that were queued after `close`. False at once where it would wait for itself: when
+        `on_event` is told by a background thread.
         """
-        end = None if timeout is None else time.monotonic() + arguments.number(timeout, "timeout")
+        most = None if timeout is None else min(arguments.number(timeout, "timeout"), threading.TIMEOUT_MAX)
+        end = None if most is None else time.monotonic() + most
         overdue: set[Reader] = set()
         while True:
             rest = None if end is None else max(0.0, end - time.monotonic())
@@ -165,15 +169,16 @@ class Queue(Upkeep):
         return await worked(io, work, sum(length(m) for m in messages[start:]))
 
     async def _heard(self, io: IO, spoken: Sequence[Turn]) -> Collection[Reader]:
-        """Queue turns that are to be learnt later; whose they are."""
+        """Queue turns that are to be learnt when the agent is done with them; whose they are."""
         owners = self._owners(spoken)
-        if self._worker is None:
+        if self._worker is None and self._learner.quick:
             await turnqueue.hear(io, spoken)
             return owners
-        wait = max(self._debounce, INTERRUPTED)
-        await turnqueue.hear(io, spoken, until=self._rules.clock() + timedelta(seconds=wait))
-        for owner in owners:
-            self._worker.ask(owner, wait, again=False)
+        wait, now = min(max(self._debounce, INTERRUPTED), ABANDONED), self._rules.clock()
+        await turnqueue.went_on(io, await turnqueue.hear(io, spoken, until=now + timedelta(seconds=wait)), now)
+        if self._worker is not None:
+            for owner in owners:
+                self._worker.ask(owner, wait, again=False)
         return owners
 
     def _take(self, waiting: Sequence[Waiting]) -> list[Turn]:
