@@ -33,7 +33,7 @@ from langgraph.runtime import Runtime, get_runtime
 from langgraph.store.base import BaseStore
 
 from langmem_adapter import injection
-from langmem_adapter.errors import Conflict, InvalidInput, MemoryAdapterError, MissingUser, StoreError
+from langmem_adapter.errors import Conflict, InvalidInput, MemoryAdapterError, MissingUser, StoreError, StoreFull
 from langmem_adapter.extraction.origin import coerce, length
 from langmem_adapter.extraction.turns import last_said
 from langmem_adapter.memory import Memory
@@ -288,7 +288,7 @@ async def remember_step(memory: Memory, io: IO, state: Any, ids: Ids, *, backfil
     except Exception as error:  # noqa: BLE001 - the user has the answer; the turn is queued, or will be
         memory.report("remember_failed", error=type(error).__name__, thread_id=ids.session_id)
         # What the memory itself refuses it refuses again; what its store could not do, it can perhaps do later.
-        kept = not isinstance(error, MemoryAdapterError) or type(error) in (StoreError, Conflict)
+        kept = not isinstance(error, MemoryAdapterError) or type(error) in (StoreError, StoreFull, Conflict)
     if kept:
         if await _queued(memory, io, messages, ids, backfill=backfill, heard=heard):
             memory.report("remember_queued", thread_id=ids.session_id)
