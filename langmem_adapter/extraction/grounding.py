@@ -42,6 +42,9 @@ _USER_CJK = [w for w in _USER if CJK.match(w)]
 _FRAME = _USER | frozenset(w for lines in (FRAME, NEGATIONS) for line in lines.values() for w in line.split())
 _CODES = frozenset("like likes dislike dislikes love hate yes no true false never always".split())
 """What values are called whatever the words were."""
+_ELIDED = frozenset("l d j m n s t c qu un dell all nell dall sull".split())
+_CONTRACTED = frozenset("m d ll re s ve".split())
+"""What is written in one with the word behind it ("L'Oréal", "d'Oslo"), and with the one before ("I'm", "Paul's")."""
 NAMED = frozenset(["home/location", "work/employer", "identity/name"])
 """Topics whose value is a name, which the user must have said."""
 
@@ -129,6 +132,7 @@ class _Said:
     def __init__(self, text: str) -> None:
         self._text = _folded(text)
         self._words = _tokens(text)
+        self._words |= {_bare(w) for w in self._words if "'" in w}
         self._stems = frozenset(stem(w) for w in self._words)
 
     def all(self, names: frozenset[str]) -> bool:
@@ -143,7 +147,7 @@ class _Said:
         return 2 * sum(self._has(w) or w.startswith(short) for w in meant) >= len(meant)
 
     def _has(self, name: str) -> bool:
-        if name in self._words or stem(name) in self._stems:
+        if name in self._words or stem(name) in self._stems or _bare(name) in self._words:
             return True
         if CJK.search(name):
             return name in self._text
@@ -210,9 +214,17 @@ def _names(content: str, *, opening: bool = False, german: bool = False) -> froz
     for match in _CAPITALISED.finditer(content):
         before = content[: match.start()].rstrip(" \"'(“‘")
         opens = not opening and (not before or before[-1] in ".!?")
-        folded = match[0].casefold()
-        if match[0][0].isupper() and folded not in _NOT_NAMES and not (opens and folded.rstrip(".") in OPENERS):
+        if match[0][0].isupper() and not (opens and _bare(_folded(match[0]).rstrip(".")) in OPENERS):
             found.update(t.removesuffix("'s") for t in words(match[0]))
-    # "L'utilisateur", "user's"
-    found = {t.rpartition("'")[2] or t for t in found}
-    return frozenset(found) - _NOT_NAMES - (GERMAN_NOUNS if german else frozenset())
+    no_names = _NOT_NAMES | (GERMAN_NOUNS if german else frozenset())
+    # "L'utilisateur", "I'm", "Don't"
+    return frozenset(t for t in found if t not in no_names and _bare(t) not in no_names and not t.endswith("n't"))
+
+
+def _bare(word: str) -> str:
+    """The word without what is written in one with it; "o'brien" is all one name."""
+    head, _, tail = word.rpartition("'")
+    if head and tail in _CONTRACTED:
+        return head
+    head, _, tail = word.partition("'")
+    return tail if tail and head in _ELIDED else word

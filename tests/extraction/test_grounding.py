@@ -53,6 +53,46 @@ def test_a_fact_without_its_words_is_refused(reason, content, excerpt, message_i
     assert _reason(content, excerpt, message_id) == reason
 
 
+@pytest.mark.parametrize("mark", ["'", "’"])
+@pytest.mark.parametrize(
+    ("said", "content", "fields"),
+    [
+        ("My name is O'Brien.", "The user is called O'Brien.", {"topic": "identity/name", "value": "O'Brien"}),
+        ("I work at L'Oréal.", "The user works at L'Oréal.", {"topic": "work/employer", "value": "L'Oréal"}),
+        ("My friend D'Arcy is deaf.", "The user's friend D'Arcy is deaf.", {"subject": "friend D'Arcy"}),
+        ("My boss O'Hara's dog bites.", "O'Hara's dog bites.", {}),
+        ("I like D'Angelo's voice.", "The user likes the voice of D'Angelo.", {}),
+        ("Je travaille chez L'Oréal.", "L'utilisateur travaille chez Oréal.", {"value": "Oréal"}),
+        ("I'm vegan.", "I'm vegan.", {}),
+        ("I am moving to Oslo.", "I'm moving to Oslo.", {}),
+        ("I'd like an aisle seat.", "I'd like an aisle seat.", {}),
+        ("We've two cats.", "We've two cats.", {}),
+        ("I don't eat meat.", "Doesn't eat meat.", {}),
+    ],
+)
+def test_a_name_with_an_apostrophe_is_one_name(said, content, fields, mark):
+    """In either writing; what is contracted, elided or the user's is no part of it, and "I'm" is no name."""
+    said, content = said.replace("'", mark), content.replace("'", "’" if mark == "'" else "'")
+    held = {"m": Message(id="m", role="human", text=said)}
+    assert ground(Candidate(content=content, excerpt=said, message_id="m", **fields), held) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "content"),
+    [
+        ("My name is O'Brien.", "The user is called O'Hara."),
+        ("My name is Brien.", "The user is called O'Brien."),
+        ("My friend D'Arcy is deaf.", "The user's friend D'Angelo is deaf."),
+        ("I'm vegan.", "Paul's vegan."),
+        ("I work at L'Oréal.", "The user works at L'Occitane."),
+    ],
+)
+def test_another_name_with_an_apostrophe_is_refused(said, content):
+    """Half of a name is not the name."""
+    held = {"m": Message(id="m", role="human", text=said)}
+    assert ground(Candidate(content=content, excerpt=said, message_id="m"), held) == "ungrounded_name"
+
+
 def test_a_placeholder_in_the_value_is_refused():
     """Also where the content does not show it."""
     assert _reason("The user follows a vegan diet.", "I'm vegan", value="{diet}") == "placeholder"

@@ -64,6 +64,9 @@ IDENTITY = [
     ("Hi, I'm Marisol.", ["identity/name||Marisol"]),
     ("You can call me Beth instead of Elizabeth.", ["identity/name||Beth"]),
     ("I go by Sam.", ["identity/name||Sam"]),
+    ("Call me O'Brien.", ["identity/name||O'Brien"]),
+    ("My name is Conor O’Brien.", ["identity/name||Conor", "general|full name|Conor O'Brien"]),
+    ("Hi, I'm D'Angelo.", ["identity/name||D'Angelo"]),
     ("Everyone calls me Kit.", ["identity/name||Kit"]),
     ("call me “Jo”", ["identity/name||Jo"]),
     ("My surname is Ó Briain.", ["general|surname|Ó Briain"]),
@@ -159,6 +162,11 @@ STYLE = [
 PEOPLE = [
     ("I have a dog called Rex.", ["relation|dog rex|Rex"]),
     ("My wife's name is Olga.", ["relation|wife olga|Olga"]),
+    ("My sister’s name is D’Arcy.", ["relation|sister d'arcy|D'Arcy"]),
+    (
+        "My son D'Angelo's birthday is May 3.",
+        ["relation|son d'angelo|D'Angelo", "relation|son d'angelo birthday|May 3 (son D'Angelo)"],
+    ),
     ("I have two kids and a cat.", ["relation|kids|two", "relation|cat|a"]),
     ("My son Leo is allergic to eggs.", ["relation|son leo|Leo", "relation|son leo allergy eggs|allergic (son Leo)"]),
     ("My sister is vegan.", ["relation|sister diet|vegan (sister)"]),

@@ -309,7 +309,7 @@ RULES = (
         rf"i\s+(?:just\s+|also\s+|usually\s+|mostly\s+|now\s+)*go\s+by\s+(?:the\s+name\s+(?:of\s+)?)?{_NM}",
         _typed_name,
     ),
-    rule(r"i\s+(?:much\s+|strongly\s+)?prefer\s+(?P<name>(?-i:[A-Z])\w+)(?:\s+though)?$", _would_rather_be),
+    rule(r"i\s+(?:much\s+|strongly\s+)?prefer\s+(?P<name>(?-i:[A-Z])[\w']+)(?:\s+though)?$", _would_rather_be),
     rule(
         r"(?:my\s+name\s+(?:isn't|is\s+not|ain't)|(?:i'm|i\s+am)\s+not\s+(?:called\s+"
         r"|named\s+)?(?=(?-i:[A-Z])))\s*(?P<name>(?-i:[A-Z])[\w'-]+)(?:\s+any\s*(?:more|longer))?$",
@@ -436,6 +436,7 @@ RULES = (
 )
 
 
+_PREFIX = re.compile(r"\b[A-Z]'(?=[A-Z])")
 _GREETING = re.compile(
     r"\W*(?:hi|hey|hello|hiya|howdy|good\s+(?:morning|evening|afternoon)|greetings|nice\s+to\s+meet\s+you)\b",
     re.IGNORECASE,
@@ -446,5 +447,7 @@ def _greeted(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
     """ "Hi, I'm Ada": a name behind a greeting, or if it is a known first name, since "I'm German" looks the same."""
     words = match["name"].split()
     known = words[0].casefold() in FIRST_NAMES and re.match(r"i", match[0], re.IGNORECASE) and len(words) <= 2
-    if (_GREETING.match(clause.sentence) or known) and all(w[0].isupper() and w[1:].islower() for w in words):
+    if (_GREETING.match(clause.sentence) or known) and all(
+        w[0].isupper() and w[1:].islower() for w in _PREFIX.sub("", match["name"]).split()
+    ):
         yield from _full_name(match, clause)

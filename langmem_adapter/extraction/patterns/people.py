@@ -35,7 +35,7 @@ _WHO = rf"(?P<who>{KIN}|{PET})"
 _NAME = r"(?P<name>(?-i:[A-Z][\w'-]+(?:\s+[A-Z][\w'-]+)?))"
 GIVEN_NAME = (
     r"(?!(?-i:I|I'm|I've|Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday|God|Christmas|Easter|Day)\b)"
-    r"(?P<name>(?-i:[A-Z][a-z][\w-]+)(?:'s)?)"
+    r"(?P<name>(?-i:(?:[A-Z]')?[A-Z][a-z][\w-]+)(?:'s)?)"
 )
 _COUNT = r"(?:one|two|three|four|five|six|seven|eight|nine|ten|\d{1,2}|a\s+couple\s+of|several)"
 _AND_ANOTHER = re.compile(rf"\s+and\s+an?\s+({PET})\s+(?:called|named)\s+", re.IGNORECASE)
@@ -259,7 +259,7 @@ RULES = (
     ),
     rule(rf"{_MY}\s+{_ADV}(?P<verb>loves|likes|enjoys|adores|hates|dislikes|detests|prefers)\s+(?P<what>.+)", _taste),
     rule(
-        rf"(?:my|our)\s+{_WHO}(?:\s+(?P<name>(?-i:[A-Z])[\w-]+))?'s\s+(?P<aspect>diet|birthday|job"
+        rf"(?:my|our)\s+{_WHO}(?:\s+(?P<name>(?-i:[A-Z]'?)[\w-]+))?'s\s+(?P<aspect>diet|birthday|job"
         r"|favou?rite\s+\w+|surname|nickname|age|hobby|allergy)\s+is\s+(?:strictly\s+|now\s+|called\s+"
         r"|on\s+)?(?P<what>.+)",
         _attribute,
