@@ -23,7 +23,7 @@ from langmem_adapter import wordings
 from langmem_adapter.errors import InvalidInput
 from langmem_adapter.extraction import refusals
 from langmem_adapter.extraction.clauses import own
-from langmem_adapter.extraction.masking import FAKE_ROLE, MASK, unquoted
+from langmem_adapter.extraction.masking import FAKE_ROLE, MASK, straight, unquoted
 from langmem_adapter.extraction.patterns import style
 from langmem_adapter.extraction.unsaid import unsaid
 from langmem_adapter.lookalikes import folded
@@ -132,7 +132,10 @@ DEFAULT_RULES: tuple[Rule, ...] = (
         r"\b(?:forward|send|wire|transfer|copy|route|redirect|deliver|post|upload|b?cc|invoices?|payments?|answers?|repl(?:y|ies)|messages?|mails?)"
         r"(?:ed|ing|s|red|ring)?\b[^\n@]{0,80}\bto:?\s+\S{0,60}(?:@|://)\S|\b(?:b?cc|copy|loop\s+in|reach)\s+\S{1,60}@\S|https?://[^\n]{1,260}\b(?:end|start)\s+of\s+your\b",
     ),
-    Rule("memory_claim", r"[\"'](?:facts?|topic|trust|confidence|scope|source_type|user_?id|role)[\"']\s*:\s*\S"),
+    Rule(
+        "memory_claim",
+        r"[\"'](?:facts?|topic|trust|confidence|scope|source_type|user_?id|role)[\"']\s*:\s*(?![\"']user\b)\S",
+    ),
     Rule(
         "memory_claim",
         r"\byou\s+(?:stored|saved|remembered|noted|recorded)\b.{0,40}\bthat\s+i(?:'m|\s+am|\s+have|\s+may|\s+can)\b.{0,40}"
@@ -285,7 +288,7 @@ def _said(message: Message, origin: Origin) -> Iterator[tuple[str, str]]:
     for start, words in own(text):
         yield text[start : start + len(words)], one_line(words.replace(MASK, " "))
     if len(text) <= MAX_SHORT and "\n" not in text.strip():  # too short to be pasted for the agent to work on
-        yield text, unquoted(text).replace(MASK, " ")
+        yield text, _unquoted(text).replace(MASK, " ")
     if fake := FAKE_ROLE.search(text):
         yield text[fake.start() :], text[fake.start() : fake.start() + MAX_CONTENT]
 
@@ -305,8 +308,19 @@ def _own(text: str, origin: Origin) -> str:
     """The text without what it quotes; as it is where that is most of it, and where a tool wrote it."""
     if origin == "tool":
         return text
-    own = unquoted(text)
+    own = _unquoted(text)
     return own.replace(MASK, " ") if 2 * own.count(MASK) < len(own) else text
+
+
+_DATA = re.compile(r"(?:^|[{\[,])\s{0,9}[\"']\w{1,40}[\"']\s{0,9}:", re.MULTILINE)
+
+
+def _unquoted(text: str) -> str:
+    """The text with quoted speech masked; the quotation marks of data ('{"role": …') are no speech, from there on."""
+    text = straight(text)
+    data = _DATA.search(text)
+    at = data.start() if data else len(text)
+    return unquoted(text[:at]) + text[at:]
 
 
 _BREAKS = re.compile(r"((?<=[.!?])\s+|\n)")
