@@ -211,7 +211,7 @@ def _without(turn: Turn, names: Names) -> Turn:
         return turn
     answered = any(m.role == "tool" for m in turn.messages)  # a tool may have said something too
     if names(turn.source_id, _message_id(turn)) and not (answered and names(None, _message_id(turn))):
-        return _tombstone(turn)
+        return turn.emptied()
     messages = tuple(m for m in turn.messages if not names(None, m.id))
     kept = [
         at
@@ -221,7 +221,7 @@ def _without(turn: Turn, names: Names) -> Turn:
     if len(messages) == len(turn.messages) and len(kept) == len(turn.operations):
         return turn
     if not messages and not kept:
-        return _tombstone(turn)
+        return turn.emptied()
     unsaid = any(m.role == "human" for m in turn.messages) and not any(m.role == "human" for m in messages)
     return _only(turn, kept).change(messages=messages, digest="" if unsaid else turn.digest)
 
@@ -229,24 +229,6 @@ def _without(turn: Turn, names: Names) -> Turn:
 def _message_id(turn: Turn) -> str:
     """The id of the human message, which is there also when its text was not kept."""
     return turn.turn_id.partition("/")[2] or turn.turn_id
-
-
-def _tombstone(turn: Turn) -> Turn:
-    """What is left of an erased turn: its id and times, so that delivering it again does not teach it again."""
-    return Turn(
-        turn_id=turn.turn_id,
-        seq=turn.seq,
-        user_id=turn.user_id,
-        app_name=turn.app_name,
-        scope=turn.scope,
-        session_id=turn.session_id,
-        agent_id=turn.agent_id,
-        at=turn.at,
-        digest="",
-        anonymous=turn.anonymous,
-        source_id=turn.source_id,
-        status="done",
-    )
 
 
 def _only(turn: Turn, kept: Sequence[int]) -> Turn:

@@ -238,7 +238,7 @@ class Turn(Frozen):
     """Whether `at` was given by the caller: then it, not `seq`, tells what was said before what."""
     messages: tuple[Message, ...] = ()
     digest: str
-    """Hash of the human text: the same id with another digest is an edit; "" once the turn was erased."""
+    """Hash of the human text: the same id with another digest is an edit; "" once it is not to be known any more."""
     erased: bool = False
     """Whether a memory that it led to was deleted: its words are not told again."""
     anonymous: bool = False
@@ -272,6 +272,23 @@ class Turn(Frozen):
     """What a judge proposed, by position of the candidate."""
     corrects: str | None = None
     """The record that a person corrected by this."""
+
+    def emptied(self) -> "Turn":
+        """What is left of a turn that is not to be known: its ids and time, so that delivering it teaches nothing."""
+        return Turn(
+            turn_id=self.turn_id,
+            seq=self.seq,
+            user_id=self.user_id,
+            app_name=self.app_name,
+            scope=self.scope,
+            session_id=self.session_id,
+            agent_id=self.agent_id,
+            at=self.at,
+            digest="",
+            anonymous=self.anonymous,
+            source_id=self.source_id,
+            status="done",
+        )
 
     def outlived_by(self, stored: "Turn | None") -> bool:
         """Whether the stored turn went on while this one was being learnt: erased, edited, or learnt already."""

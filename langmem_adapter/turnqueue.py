@@ -37,20 +37,22 @@ async def hear(
     *,
     known: bool = False,
     claimed: datetime | None = None,
+    now: bool = False,
     until: datetime | None = None,
 ) -> list[Turn]:
     """The turns, written to their owners' queues; what is there already, or was learnt before, stays as it is.
 
     `known`: they were written before, so one that is gone was erased since, and stays so. `claimed`: those that are
-    written, or can be claimed at once where they are, are claimed at this time (`leased_to` says so). `until`: the
-    agent still works on those that are written, so before then nobody claims them unasked, unless they are heard again
+    written, or can be claimed at once where they are, are claimed at this time (`leased_to` says so). `now`: they are
+    being said; while their owner has paused, their ids are noted, so that they are never learnt. `until`: the agent
+    still works on those that are written, so before then nobody claims them unasked, unless they are heard again
     without it.
     """
     heard = []
     for turn in spoken:
         named = await distinguished(io, turn, await stored_turn(io, turn)) if turn.anonymous else turn
         named = await worked(io, functools.partial(_without_unsaid, named), sum(len(m.text) for m in named.messages))
-        heard.append(await retried(io, functools.partial(_hear, io, named, known, claimed, until)))
+        heard.append(await retried(io, functools.partial(_hear, io, named, known, claimed, now, until)))
     return heard
 
 
@@ -162,14 +164,17 @@ async def _stored(io: IO, turn: Turn) -> tuple[Namespace, Turn | None, dict[Name
     return ns, None if item is None else Turn.stored(item), versions
 
 
-async def _hear(io: IO, turn: Turn, known: bool, claimed: datetime | None, until: datetime | None) -> Turn:
+async def _hear(io: IO, turn: Turn, known: bool, claimed: datetime | None, now: bool, until: datetime | None) -> Turn:
     _, ns = spaces(turn)
     asking = reader_of(turn)
     ops = [GetOp(ns, turn.turn_id, refresh_ttl=False), settings_op(asking)]
     (item, said), versions = await io.read(ops, versions=(ns, asking.space("settings")))
     stored = None if item is None else Turn.stored(item)
     fresh = news(turn, stored)
-    if fresh is None or (stored is None and known) or settings_in(said).paused:
+    paused = settings_in(said).paused
+    if paused and now and stored is None and not turn.anonymous:
+        await io.commit([turn_put(ns, turn.change(seq=versions[ns] + 1).emptied())], expect=versions)
+    if fresh is None or (stored is None and known) or paused:
         return turn
     if stored is None and io.late:  # it waits in the backlog now, or was erased from there
         raise TimeoutError("the turn went on without being heard")

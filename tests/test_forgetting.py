@@ -5,9 +5,12 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, StateGraph
 from support import Clock, Scripted, fact
 
 from langmem_adapter.errors import InvalidInput, MemoryNotFound, OnHold, UnknownTopic
+from langmem_adapter.langgraph import MemoryState, add_memory
 from langmem_adapter.memory import Memory
 from langmem_adapter.records import Candidate, Extraction, Turn
 
@@ -233,8 +236,6 @@ class TestReceipt:
         assert b"vegetarian" not in file.read_bytes()
 
     def test_checkpoints_that_could_not_be_reached_stay_pending_until_they_are(self, tmp_path: Path):
-        from langgraph.checkpoint.memory import InMemorySaver
-
         asked: list[str] = []
 
         class Down(InMemorySaver):
@@ -260,8 +261,6 @@ class TestReceipt:
             assert set(asked) == {"veg", "s3"}
 
     def test_without_the_checkpointer_what_is_left_waits_for_it(self, tmp_path: Path):
-        from langgraph.checkpoint.memory import InMemorySaver
-
         class Down(InMemorySaver):
             def delete_thread(self, thread_id: str) -> None:
                 raise ConnectionError("down")
@@ -294,8 +293,6 @@ class TestReceipt:
                 assert "fish" not in str(app.get_state(config).values)
 
     def test_a_single_message_goes_from_its_thread(self, tmp_path: Path):
-        from langgraph.checkpoint.memory import InMemorySaver
-
         from langmem_adapter.checkpoint.sqlite import SqliteCheckpointer
 
         ours = SqliteCheckpointer(tmp_path / "t.db")
@@ -401,6 +398,41 @@ class TestPause:
         memory.resume("u")
         assert len(memory.search("what does the user eat?", user_id="u")) == 1
         assert memory.add("I live in Rome.", user_id="u", session_id="s") != []
+
+    def test_what_was_said_meanwhile_is_not_learnt_or_told_later(self, make):
+        """Also where the whole thread is read again; what was said before and after is."""
+        memory = make()
+        thread: list[Any] = []
+
+        def turn(text: str) -> None:
+            thread.append(HumanMessage(text, id=f"h{len(thread)}"))
+            memory.recall(thread, user_id="u", session_id="t")
+            thread.append(AIMessage("Noted.", id=f"a{len(thread)}"))
+            memory.remember(thread, user_id="u", session_id="t", backfill=True, heard=True)
+
+        turn("I'm vegan.")
+        memory.pause("u")
+        turn("I live in Rome.")
+        assert "Rome" not in raw(memory)
+        memory.resume("u")
+        turn("I work at Acme.")
+        assert contents(memory) == ["The user follows a vegan diet.", "The user works at Acme."]
+        assert memory.pending(user_id="u") == []
+        assert "Rome" not in memory.end_session(thread, user_id="u", session_id="t").content
+
+    def test_a_thread_in_which_the_user_spoke_only_meanwhile_goes_with_everything(self, tmp_path: Path):
+        saver = InMemorySaver()
+        config: Any = {"configurable": {"thread_id": "t", "user_id": "u"}}
+        with Memory(tmp_path / "m.db", checkpointer=saver) as memory:
+            graph: Any = StateGraph(MemoryState)
+            graph.add_node("model", lambda state: {"messages": [AIMessage("Noted.")]})
+            graph.add_edge(START, "model")
+            graph.add_edge("model", END)
+            app = add_memory(graph, memory, model_node="model").compile(checkpointer=saver)
+            memory.pause("u")
+            app.invoke({"messages": [HumanMessage("I live in Rome.")]}, config)
+            memory.delete_all(user_id="u")
+        assert saver.get_tuple(config) is None
 
     def test_it_stops_what_began_before_it(self, make):
         memory: Memory

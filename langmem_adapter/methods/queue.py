@@ -172,10 +172,11 @@ class Queue(Upkeep):
         """Queue turns that are to be learnt when the agent is done with them; whose they are."""
         owners = self._owners(spoken)
         if self._worker is None and self._learner.quick:
-            await turnqueue.hear(io, spoken)
+            await turnqueue.hear(io, spoken, now=True)
             return owners
         wait, now = min(max(self._debounce, INTERRUPTED), ABANDONED), self._rules.clock()
-        await turnqueue.went_on(io, await turnqueue.hear(io, spoken, until=now + timedelta(seconds=wait)), now)
+        heard = await turnqueue.hear(io, spoken, now=True, until=now + timedelta(seconds=wait))
+        await turnqueue.went_on(io, heard, now)
         if self._worker is not None:
             for owner in owners:
                 self._worker.ask(owner, wait, again=False)
