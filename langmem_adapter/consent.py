@@ -34,6 +34,11 @@ class Settings(Frozen):
     alerted: int = 0
     """The number of memories whose passing was last told (see `maintenance`); 0 if it is not passed now."""
 
+    @property
+    def empty(self) -> bool:
+        """Whether they say nothing."""
+        return self.change(salt="") == Settings()
+
     def forbids(self, candidate: Candidate) -> bool:
         """Whether the candidate is something the owner does not want to be remembered."""
         if any(candidate.topic == t or candidate.topic.startswith(f"{t}/") for t in self.topics):
@@ -59,8 +64,13 @@ def settings_op(reader: Reader) -> GetOp:
 
 
 def settings_in(item: Item | None) -> Settings:
-    """The settings in the result of `settings_op`."""
-    return Settings() if item is None else Settings.stored(item)
+    """The settings in the result of `settings_op`; StoreCorrupt also if they say nothing, as none are stored so."""
+    if item is None:
+        return Settings()
+    found = Settings.stored(item)
+    if found.empty:
+        raise Settings.damaged(item, Settings.model_fields)
+    return found
 
 
 async def settings_of(io: IO, reader: Reader) -> Settings:
@@ -90,7 +100,7 @@ async def _changed(io: IO, reader: Reader, change: Callable[[Settings], Settings
 
 def settings_put(ns: Namespace, settings: Settings) -> PutOp:
     """The write of an owner's settings; settings that say nothing are no item."""
-    value = None if settings.change(salt="") == Settings() else settings.model_dump(mode="json")
+    value = None if settings.empty else settings.model_dump(mode="json")
     return PutOp(ns, KEY, value, index=False)
 
 

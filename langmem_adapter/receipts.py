@@ -80,7 +80,7 @@ async def complete(io: IO, reader: Reader, checkpoints: Checkpoints | None) -> l
     """Go on with the owner's erasures that were interrupted; their receipts."""
     ns = reader.space("receipts")
     results, _ = await io.read([SearchOp(ns, {"status": "pending"}, 1_000, refresh_ttl=False)])
-    open_ = [Receipt.model_validate(i.value["receipt"]) for i in results[0] if i.namespace == ns]
+    open_ = [Receipt.stored(i, "receipt") for i in results[0] if i.namespace == ns]
     finished = []
     for receipt in open_:
         if checkpoints is None and all(p.name == "checkpoints" for p in receipt.places if p.state == "pending"):
@@ -99,7 +99,7 @@ async def open_owners(io: IO) -> list[Reader]:
 async def kept(io: IO, reader: Reader) -> list[Receipt]:
     """The owner's receipts, oldest first."""
     ns = reader.space("receipts")
-    found = [Receipt.model_validate(i.value["receipt"]) for i in await items_under(io, ns) if i.namespace == ns]
+    found = [Receipt.stored(i, "receipt") for i in await items_under(io, ns) if i.namespace == ns]
     return sorted(found, key=lambda r: (r.at, r.receipt_id))
 
 

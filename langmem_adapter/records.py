@@ -5,6 +5,7 @@ confidences and importances are in [0, 1]; durations are in days.
 """
 
 from collections import Counter
+from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self
 
@@ -41,16 +42,34 @@ class Frozen(BaseModel):
         return self.model_copy(update=fields)
 
     @classmethod
-    def stored(cls, item: Item) -> Self:
-        """What a store's item holds; StoreCorrupt, with no word of what it says, if that cannot be read."""
+    def stored(cls, item: Item, part: str | None = None) -> Self:
+        """What a store's item (or this part of it) holds.
+
+        StoreCorrupt, with no word of what it says, if that cannot be read or belongs to another key.
+        """
+        fields: set[str] = set()
         try:
-            return cls.model_validate(item.value)
+            found = cls.model_validate(item.value if part is None else item.value.get(part))
         except ValidationError as error:
             fields = {str(e["loc"][0]) for e in error.errors() if e["loc"]} & set(cls.model_fields)
-        raise StoreCorrupt(
+        else:
+            named = _KEYS.get(item.namespace[-1])
+            if named is None or getattr(found, named) == item.key:
+                return found
+            fields = {named}
+        raise cls.damaged(item, fields)
+
+    @classmethod
+    def damaged(cls, item: Item, fields: Collection[str] = ()) -> StoreCorrupt:
+        """The error for an item that is wrong in these fields."""
+        return StoreCorrupt(
             f"the {cls.__name__} {item.key!r} in {item.namespace!r} is damaged "
             f"({', '.join(sorted(fields)) or 'unknown fields'}); it was left as it is: put it right there or delete it"
         )
+
+
+_KEYS = {"facts": "memory_id", "turns": "turn_id", "receipts": "receipt_id"}
+"""The field that is an item's key, by the last label of its namespace."""
 
 
 class Source(Frozen):

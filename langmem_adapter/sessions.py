@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
-from langgraph.store.base import GetOp, PutOp
+from langgraph.store.base import GetOp, Item, PutOp
 
 from langmem_adapter.answers import Answer, calls, insist, spoken
 from langmem_adapter.consent import Settings, settings_in, settings_op
@@ -26,7 +26,7 @@ from langmem_adapter.extraction.origin import length, typed_by
 from langmem_adapter.extraction.turns import digest, named
 from langmem_adapter.namespaces import Namespace, Reader, escape, namespace
 from langmem_adapter.ports import IO, Ask, retried, worked
-from langmem_adapter.records import MemoryRecord, Source, Usage
+from langmem_adapter.records import MemoryRecord, Source, Turn, Usage
 from langmem_adapter.redaction import redacted
 from langmem_adapter.retrieval import items_under
 from langmem_adapter.text import clean, negated, one_line
@@ -153,10 +153,10 @@ async def _left(
                 if text is not None:
                     nameless[n] = text
     found, _ = await io.read(list(turns.values()))
-    gone = {n for n, item in zip(turns, found, strict=True) if (erased if item is None else _erased(item.value))}
+    gone = {n for n, item in zip(turns, found, strict=True) if (erased if item is None else _erased(item))}
     for place in {turns[n].namespace for n in nameless}:
         items = await items_under(io, place, {"session_id": speaker.session_id})
-        said = {i.value["digest"] for i in items if _erased(i.value)}
+        said = {i.value["digest"] for i in items if _erased(i)}
         gone |= {n for n, text in nameless.items() if turns[n].namespace == place and digest(text) in said}
     left: list[int] = []
     keeping = True
@@ -169,8 +169,10 @@ async def _left(
     return left
 
 
-def _erased(turn: Mapping[str, Any]) -> bool:
-    return turn["digest"] == "" or bool(turn.get("erased"))
+def _erased(item: Item) -> bool:
+    if "digest" not in item.value:  # all is read only of what is learnt from: a thread may have many turns
+        raise Turn.damaged(item, ["digest"])
+    return item.value["digest"] == "" or bool(item.value.get("erased"))
 
 
 def _spoken(

@@ -180,7 +180,8 @@ def _receipt(line: _Line, reader: Reader) -> tuple[Namespace, str]:
 
 
 def _settings(line: _Line, reader: Reader) -> tuple[Namespace, str]:
-    _model(Settings, line.value, "value")
+    if _model(Settings, line.value, "value").empty:
+        raise InvalidInput("value: settings that say nothing are no line")
     return reader.space("settings"), SETTINGS_KEY
 
 

@@ -258,6 +258,38 @@ def test_a_damaged_value_is_a_typed_error_that_tells_nothing_of_it(
             assert memory.store.get(namespace, item.key).value == item.value | fields
 
 
+@pytest.mark.parametrize(
+    ("kind", "value", "asked"),
+    [
+        ("receipts", {}, lambda m: m.receipts(user_id="u")),
+        ("receipts", {"receipt": {"receipt_id": "r_other"}}, lambda m: m.receipts(user_id="u")),
+        ("facts", {"memory_id": "m_other"}, lambda m: m.maintain("u")),
+        ("facts", {"memory_id": "m_other"}, lambda m: m.get_all(user_id="u")),
+        ("turns", {"turn_id": "other"}, lambda m: m.forget_source("s0", user_id="u", dry_run=True)),
+        ("settings", {}, lambda m: m.settings(user_id="u")),
+        ("settings", {}, lambda m: m.delete_all(user_id="u")),
+        ("settings", {}, lambda m: m.add("I like tea.", user_id="u", session_id="t")),
+    ],
+)
+def test_a_value_that_lost_its_fields_or_has_anothers_id_is_a_typed_error(
+    tmp_path: Path, kind: str, value: dict[str, object], asked: Callable[[Memory], object]
+) -> None:
+    """So nobody's pause or legal hold ends because what tells of it is damaged."""
+    taught(tmp_path / "m.db")
+    with Memory(tmp_path / "m.db") as memory:
+        memory.add("I like tea.", user_id="u", session_id="s9")
+        memory.forget_source("s9", user_id="u")
+        if kind == "settings":
+            memory.hold("u", "audit")
+            memory.pause("u")
+        namespace = Reader("u").space(kind)
+        for item in memory.store.search(namespace):
+            memory.store.put(namespace, item.key, item.value | value if value else {})
+        with pytest.raises(StoreCorrupt, match="is damaged"):
+            asked(memory)
+        assert len(memory.store.search(Reader("u").space("facts"))) == 1
+
+
 def test_a_cut_log_loses_the_last_turns_and_no_part_of_one(tmp_path: Path, tried: Callable[[str], None]) -> None:
     with Memory(tmp_path / "m.db") as memory:
         for n in range(12):
