@@ -404,6 +404,22 @@ def test_the_end_of_a_pause_wakes_the_worker(make):
     assert [r.content for r in memory.get_all(user_id="u")] == ["The user lives in Rome."]
 
 
+def test_queued_turns_that_were_imported_are_learnt(make, tmp_path):
+    with Memory(tmp_path / "other.db", extractor=ModelExtractor(ScriptedChatModel(replies=[liked]))) as other:
+        other.recall([HumanMessage("I like tea", id="h1")], user_id="u", session_id="s")
+        other.recall([HumanMessage("Hello", id="h2")], user_id="u", session_id="s")
+        exported = other.export(user_id="u")
+    memory = make_one(make, "background", liked)
+    memory.drain(10)
+    memory.import_(exported)
+    deadline = time.monotonic() + 10
+    while not memory.get_all(user_id="u") and time.monotonic() < deadline:  # `drain` would wake it, too
+        time.sleep(0.02)
+    assert [r.slot for r in memory.get_all(user_id="u")] == ["tea"]
+    assert memory.drain(10)
+    assert memory.pending(user_id="u") == []
+
+
 def test_after_close_nothing_is_said_to_be_learnt(tmp_path):
     from langmem_adapter import SqliteMemoryStore
 

@@ -14,13 +14,14 @@ from langmem_adapter.exchange.lines import import_lines
 from langmem_adapter.exchange.mem0 import import_mem0
 from langmem_adapter.exchange.moving import Progress
 from langmem_adapter.exchange.report import Imported
-from langmem_adapter.methods.base import Base, twins
+from langmem_adapter.methods.base import twins
+from langmem_adapter.methods.queue import Queue
 from langmem_adapter.namespaces import Reader
 from langmem_adapter.ports import IO, worked
 from langmem_adapter.records import SourceType
 
 
-class Moving(Base):
+class Moving(Queue):
     """`export`, `import_`, `import_mem0`, `import_items`, `import_lines`."""
 
     async def _export(self, io: IO, *, user_id: str, app_name: str = "default") -> Export:
@@ -51,7 +52,9 @@ class Moving(Base):
         manifest, items = await worked(io, lambda: unpack(lines), sum(map(len, lines)))
         target = Reader(manifest.user_id if user_id is None else user_id, app_name or manifest.app_name)
         rules = self._rules
-        return await moving.restore(io, manifest, items, target, rules.topics, rules.clock(), progress, dry_run)
+        done = await moving.restore(io, manifest, items, target, rules.topics, rules.clock(), progress, dry_run)
+        await self._woken(io, target)
+        return done
 
     async def _import_mem0(
         self,

@@ -235,6 +235,11 @@ class Queue(Upkeep):
             self._worker.ask(owner, self._debounce)
         return []
 
+    async def _woken(self, io: IO, owner: Reader) -> None:
+        """See to what is in an owner's queue that nobody said here, or that nobody could learn before."""
+        if self._owners(await turnqueue.queued(io, owner)) and self._worker is not None:
+            self._worker.ask(owner)
+
     def _owners(self, spoken: Sequence[Turn]) -> dict[Reader, dict[str, object]]:
         """Whose turns these are, each turn noted as unfinished, and with what mark."""
         mark = object()

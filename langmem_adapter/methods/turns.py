@@ -143,8 +143,8 @@ class Turns(Reading, Queue):
 
         `messages`: the thread so far, as far as you have it, as `add` takes them; to stand in for them they need ids.
         Written by the model, if there is one (ModelFailed if it gives none, or the guard withholds all of it), else
-        from what the session taught and what was said last. What was erased is not in it; if all was, nothing is
-        stored. `get_summary` gives it; no other session sees it.
+        from what the session taught and what was said last. What was erased is not in it; if all was, or while the
+        user has paused, nothing is stored. `get_summary` gives it; no other session sees it.
         """
         return await self._summarised(io, Reader(user_id, app_name, session_id), coerce(messages))
 

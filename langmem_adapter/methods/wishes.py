@@ -51,8 +51,7 @@ class Wishes(Erasing, Queue):
         """Learn and recall again, in the background also what was queued before the pause."""
         reader = Reader(user_id, app_name)
         settings = await consent.change_settings(io, reader, lambda s: s.change(paused=False))
-        if self._worker is not None:
-            self._worker.ask(reader)
+        await self._woken(io, reader)
         return settings
 
     async def _forbid(
