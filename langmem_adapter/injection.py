@@ -39,12 +39,15 @@ Place = Literal["system", "user"]
 # Everything that a model may read as an angle bracket, written out too.
 _BRACKETS = str.maketrans(dict.fromkeys("<＜﹤〈⟨〈˂ᐸ❮❰⧼≪《«", "‹") | dict.fromkeys(">＞﹥〉⟩〉˃ᐳ❯❱⧽≫》»", "›"))
 _ENTITY = re.compile(r"&(?:amp;|#0*38;|#x0*26;)*(?:(lt|#0*60|#x0*3c)|gt|#0*62|#x0*3e)(?:;|\b)", re.IGNORECASE)
-# "system:" where a sentence begins; "my sound system: two speakers" stays.
-_ROLE = re.compile(
-    r"(?:^|[.!?…;,|›\])}\"'*#>_`–—-]|\\[nrt])[\s*_`]{0,9}(?:(?:system|developer)\s+(?:prompt|message|instructions?)"
-    r"|system|sys|developer|assistant|user|human|ai|bot|model|instructions?|tool|function)[*_`]*\s*(?P<colon>:)",
-    re.IGNORECASE,
+_NAMED = (
+    r"(?:(?:system|developer)\s+(?:prompt|message|instructions?)"
+    r"|system|sys|developer|assistant|user|human|ai|bot|model|instructions?|tool|function)[*_`]*\s*(?P<colon>:)"
 )
+# "system:" where a sentence begins, or a line may have begun; "my sound system: two speakers" stays.
+_ROLE = re.compile(
+    r"(?:(?:^|[.!?…。、;,|›\])}\"'*#>_`–—-]|\\[nrt])[\s*_`]{0,9}|(?<!\S)(?=(?-i:[A-Z])))" + _NAMED, re.IGNORECASE
+)
+_ANY_ROLE = re.compile(rf"(?<![a-z0-9]){_NAMED}", re.IGNORECASE)
 _ROLE_IN_BRACKETS = re.compile(r"^\s*\(\s*(system|developer|assistant)\s*\)", re.IGNORECASE)
 _MARKERS = re.compile(r"\[\s*(/?)\s*(inst|sys|system|assistant|user|tool)\s*\]", re.IGNORECASE)
 _PICTURE = re.compile(r"!\s*\[")
@@ -164,7 +167,7 @@ def _line(hit: Recalled, confidence: Band) -> str:
     record = hit.record
     kind = max((s.source_type for s in record.sources if s.role == "support"), key=TRUST.__getitem__, default="unknown")
     contested = ", contested" if hit.contested_by else ""
-    said = _safe(record.content, links=not _low_trust(record))
+    said = _safe(record.content, tool=_low_trust(record))
     line = f"- [confidence: {confidence}, source: {kind}{contested}] {said}"
     return f"{line} ({'; '.join(_challenge(record, c) for c in hit.contested_by)})" if hit.contested_by else line
 
@@ -180,12 +183,16 @@ def _low_trust(record: MemoryRecord) -> bool:
     return all(s.source_type == "tool_output" for s in record.sources if s.role == "support")
 
 
-def _safe(text: str, *, links: bool = True) -> str:
-    """The text on one line, without anything that could end the block, pose as a role, or load by being shown."""
-    if not links:  # before anything puts a space into one
+def _safe(text: str, *, tool: bool = False) -> str:
+    """The text on one line, without anything that could end the block, pose as a role, or load by being shown.
+
+    `tool`: only tools said it, so that nothing of a link is left, and a role is none wherever it stands.
+    """
+    if tool:  # before anything puts a space into one
         text = _WORD.sub(_defanged, one_line(clean(_plain(text))))
+    role = _ANY_ROLE if tool else _ROLE
     text = _ENTITY.sub(lambda m: "‹" if m[1] else "›", one_line(clean(text))).translate(_BRACKETS)
-    return _PICTURE.sub("[", _MARKERS.sub(r"(\1\2)", _ROLE_IN_BRACKETS.sub(r"\1 -", _roleless(text))))
+    return _PICTURE.sub("[", _MARKERS.sub(r"(\1\2)", _ROLE_IN_BRACKETS.sub(r"\1 -", _roleless(text, role))))
 
 
 def _plain(text: str) -> str:
@@ -195,12 +202,12 @@ def _plain(text: str) -> str:
     return text
 
 
-def _roleless(text: str) -> str:
+def _roleless(text: str, role: re.Pattern[str]) -> str:
     read = text
     if not text.isascii():  # wide and look-alike letters, each in its place
         signs = [(sign, unicodedata.normalize("NFKC", sign)) for sign in text]
         read = folded("".join(plain if len(plain) == 1 else sign for sign, plain in signs))
-    for match in reversed(list(_ROLE.finditer(read))):
+    for match in reversed(list(role.finditer(read))):
         at = match.start("colon")
         text = f"{text[:at].rstrip()} -{text[at + 1 :]}"
     return text
