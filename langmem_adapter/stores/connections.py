@@ -262,11 +262,14 @@ class Connections:
                 yield self._writer
             finally:
                 self._alone -= 1
+                if self._closed and not self._alone:  # `close` did not wait for so long
+                    self._close_writer()
 
     def close(self, *, wait: float = -1) -> None:
         """Close all connections; one that is reading is closed when it has finished. May be called again.
 
-        `wait` is how many seconds to wait for a write that is going on; −1: for its end.
+        `wait` is how many seconds to wait for a write that is going on, which is then closed when it has finished; −1:
+        for its end.
         """
         if self._closed:
             return

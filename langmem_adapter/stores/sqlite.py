@@ -27,7 +27,7 @@ from langmem_adapter.stores.tokens import TOKENIZER
 from langmem_adapter.stores.twins import Calls, Twins, awaited
 from langmem_adapter.stores.values import erasable, micros, path
 from langmem_adapter.stores.vectors import Matrix
-from langmem_adapter.stores.workers import Ticket, Workers, settled
+from langmem_adapter.stores.workers import CLOSE_SECONDS, Ticket, Workers, settled
 from langmem_adapter.stores.writing import Prepared, Refreshed, Written
 
 CACHE_BYTES = 256 * 1024 * 1024
@@ -462,7 +462,7 @@ class SqliteMemoryStore(Twins):
         self._connections.check()
 
     def _close(self) -> None:
-        self._connections.close()
+        self._connections.close(wait=CLOSE_SECONDS)
         self._cache.clear()
 
 

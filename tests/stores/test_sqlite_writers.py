@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import random
+import sqlite3
 import subprocess
 import sys
 import textwrap
@@ -332,3 +333,28 @@ def test_the_sweeper_sweeps_until_stopped(tmp_path: Path) -> None:
         cancelled = store.start_ttl_sweeper(1)
         assert cancelled.cancel()
         assert store.stop_ttl_sweeper(5)
+
+
+def test_closing_does_not_wait_for_a_file_that_another_process_keeps_locked(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("langmem_adapter.stores.sqlite.CLOSE_SECONDS", 0.2)
+    store = SqliteMemoryStore(tmp_path / "m.db")
+    store.put(N, "before", {})
+    other = sqlite3.connect(tmp_path / "m.db", isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    done: list[str] = []
+
+    def put() -> None:
+        store.put(N, "meanwhile", {})
+        done.append("put")
+
+    writing = threading.Thread(target=put)
+    writing.start()
+    time.sleep(0.2)
+    store.close()
+    done.append("closed")
+    other.execute("ROLLBACK")
+    writing.join(20)
+    assert done == ["closed", "put"]
+    assert store._connections._writer is None  # nothing is left open
+    assert other.execute("SELECT count(*) FROM memory_items").fetchone() == (2,)
+    other.close()
