@@ -35,7 +35,7 @@ _STRAIGHT = str.maketrans(
 FAKE_ROLE = re.compile(
     r"^[ \t]*(?:system|assistant|developer|user|human|ai|bot|tool|customer|agent)\s?:"
     r"|^[ \t]*\#{1,6}[ \t]*(?:system|developer|assistant|instruction|new instruction|admin)"
-    r"|\[/?inst\]|<</?sys>>|<\|[a-z_]{1,20}\|>|</?\s*(?:memories|system|tool_result|function|assistant|developer)\b"
+    r"|\[/?inst\]|<</?sys>>|<\|[a-z_]{1,20}\|>|</?\s*(?:memories|session_summary|system|tool_result|function|assistant|developer)\b"
     r"|^[ \t]*-{3,}\s*(?:begin|end)\b|\bend of (?:the )?(?:conversation|transcript|user (?:input|message))\b",
     re.IGNORECASE | re.MULTILINE,
 )

@@ -24,8 +24,8 @@ from langmem_adapter.redaction import redacted
 
 Role = Literal["human", "tool", "assistant", "other"]
 
-_OPEN = re.compile(r"[<＜﹤]\s*memories(?:\s[^<>＜＞﹤﹥]*)?[>＞﹥]", re.IGNORECASE)
-_CLOSE = re.compile(r"[<＜﹤]\s*[/／]\s*memories\s*[>＞﹥]", re.IGNORECASE)
+_OPEN = re.compile(r"[<＜﹤]\s*(memories|session_summary)(?:\s[^<>＜＞﹤﹥]*)?[>＞﹥]", re.IGNORECASE)
+_CLOSE = re.compile(r"[<＜﹤]\s*[/／]\s*(memories|session_summary)\s*[>＞﹥]", re.IGNORECASE)
 
 
 class Said(NamedTuple):
@@ -74,13 +74,13 @@ def message_of(
 
     `index` is its position in the thread and is hashed into the id of a message that has none. `people` maps the
     `name` of a human message to a user id; a message with an unmapped name is nobody's (`other`). A quoted
-    `<MEMORIES>` block is cut out of human text, and `redact` cuts secrets out of any: nobody behind this door sees
+    block of ours is cut out of human text, and `redact` cuts secrets out of any: nobody behind this door sees
     them. Of a very long text only the ends go on (see `ends`).
     """
     role, owner = _author(message, people or {}, user_id)
     text = redacted_ends(_text(message, index), redact, what=f"messages[{index}].content")
     if role == "human":
-        text = without_memories(text)
+        text = without_blocks(text)
     return Said(
         Message(id=message.id or _hashed(session_id, role, text, index), role=role, text=text, name=message.name),
         owner,
@@ -129,15 +129,16 @@ def _block_text(block: Any) -> str:
     return found if isinstance(found, str) else ""
 
 
-def without_memories(text: str) -> str:
-    """The text without `<MEMORIES>` blocks, closed or not: recalled memories are not said again by the user.
+def without_blocks(text: str) -> str:
+    """The text without blocks of ours, closed or not: what is in a prompt is not said again by the user.
 
     A closing tag without an opening one is left: what stands before it may be the user's own words.
     """
     kept, at = [], 0
     while opening := _OPEN.search(text, at):
         kept.append(text[at : opening.start()])
-        closing = _CLOSE.search(text, opening.end())
+        tag = opening[1].casefold()
+        closing = next((c for c in _CLOSE.finditer(text, opening.end()) if c[1].casefold() == tag), None)
         at = closing.end() if closing else len(text)
     return "".join([*kept, text[at:]])
 

@@ -4,7 +4,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
 
 from langmem_adapter.errors import InvalidInput
-from langmem_adapter.extraction.origin import Said, coerce, message_of, without_memories
+from langmem_adapter.extraction.origin import Said, coerce, message_of, without_blocks
 
 
 def _said(message, **changed) -> Said:
@@ -56,12 +56,15 @@ def test_text_blocks_are_joined_and_images_skipped():
         ("a ＜MEMORIES＞x＜/MEMORIES＞ b", "a  b"),
         ("a <MEMORIES>x</MEMORIES><MEMORIES>y</MEMORIES> b", "a  b"),
         ("I like jazz </MEMORIES>", "I like jazz </MEMORIES>"),
+        ("a <SESSION_SUMMARY>\nx</SESSION_SUMMARY> b", "a  b"),
+        ("a <session_summary> x </MEMORIES> y", "a "),
+        ("a <MEMORIES><SESSION_SUMMARY>x</SESSION_SUMMARY></MEMORIES> b", "a  b"),
         ("my memories of Rome", "my memories of Rome"),
     ],
 )
 def test_recalled_memories_are_cut_out_of_what_the_user_said(text, kept):
     """A pasted block is not said again by the user."""
-    assert without_memories(text) == kept
+    assert without_blocks(text) == kept
 
 
 def test_an_id_is_made_from_session_role_text_and_place():
