@@ -224,6 +224,8 @@ def chat_model(model: BaseChatModel | str) -> BaseChatModel:
         if not able:
             raise InvalidInput(f"model must be a LangChain chat model or a 'provider:model' string, got {model!r:.80}")
         return model
+    if not model.strip():
+        raise InvalidInput(f"model is empty ({model!r:.80}); name one, e.g. 'openai:gpt-4o-mini', or leave it out")
     try:
         from langchain.chat_models import init_chat_model
     except ImportError as error:

@@ -112,6 +112,8 @@ class Memory(Teaching, Turns, Wishes, Moving):
             raise InvalidInput(
                 f"embeddings must be LangChain Embeddings or a 'provider:model' string, got {embeddings!r:.80}"
             )
+        if isinstance(embeddings, str) and not embeddings.strip():
+            raise InvalidInput(f"embeddings are empty ({embeddings!r:.80}); name a 'provider:model', or leave them out")
         arguments.able(extractor, "extract", "extractor", "an object with extract(turn)")
         arguments.able(judge, "judge", "judge", "a ModelJudge, or an object with its judge(io, cases)")
         arguments.able(

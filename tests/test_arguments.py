@@ -16,8 +16,8 @@ from langmem_adapter.trust import TrustPolicy
 
 WRONG = {
     "store": [None, 3, b"m.db"],
-    "embeddings": [3, ["hash"], {}],
-    "model": [3, object(), ScriptedChatModel],
+    "embeddings": [3, ["hash"], {}, "", " "],
+    "model": [3, object(), ScriptedChatModel, "", " "],
     "extractor": ["rules", 3, object(), ModelExtractor],
     "judge": ["openai:gpt", 3, object(), ModelJudge],
     "when": ["later", None, True],
@@ -49,6 +49,13 @@ def test_each_argument_that_cannot_be_meant_is_named_with_its_value(tmp_path, na
     assert told.startswith(name)
     assert f"{value!r:.40}" in told or value == [Topic(name="hobby")]
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("made", [ModelExtractor, ModelJudge])
+def test_a_model_without_a_name_is_refused_wherever_it_is_given(made):
+    """As an environment variable that is not set gives it: not at the first turn."""
+    with pytest.raises(InvalidInput, match="model is empty"):
+        made("")
 
 
 def test_all_arguments_are_tried():
