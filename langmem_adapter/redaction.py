@@ -316,7 +316,8 @@ _CODE_OF = (
 )
 
 _LINK = (
-    r"(?:(?:[^\d\n.!?;]{0,40}?\b(?:is|was|are|be|to|as|lautet|ist|es|est)|[^\d\n.!?;]{0,30}?[:=>#-])"
+    r"(?:(?:'s(?=\s+(?:now\s+|still\s+)?\d[\d -]{1,12}(?:[^\w\s%]|\s*$|\s+(?:and|but|so|if|for|at)\b))"
+    r"|[^\d\n.!?;]{0,40}?\b(?:is|was|are|be|to|as|lautet|ist|es|est)|[^\d\n.!?;]{0,30}?[:=>#-])"
     r"(?:\s+(?:now|still|just|actually|probably|currently|always|simply))?)?(?:,(?=\d)|[^\w\n,;]){0,4}"
 )
 """Between the word for a code and its digits: nothing, or what ends in "is", "to" or a sign."""
@@ -348,7 +349,7 @@ DEFAULT_SECRETS: tuple[Secret, ...] = (
         r"|sq0(?:atp|csp)-[\w-]{20,}|lin_api_\w{30,}|ntn_\w{30,}|dapi[0-9a-f]{32}|key-[0-9a-f]{32}|gl(?:sa"
         r"|c)_[\w+/=]{30,}"
         r"|PMAK-[0-9a-f]{20,}-[0-9a-f]{20,}|NRAK-[0-9A-Z]{20,}|sntrys_[\w+/=-]{30,}|AGE-SECRET-KEY-1\w{40,}"
-        r"|eyJ[\w-]{6,2000}\.[\w-]{6,4000}(?:\.[\w-]*)?|\d{8,10}:[\w-]{35}(?![\w-]))",
+        r"|eyJ[\w-]{6,2000}\.[\w-]{6,4000}(?:\.[\w-]*)?|(?:bot)?\d{8,10}:(?:[\w-]{35}(?![\w-])|AA[\w-]{30,}))",
         near=("long word",),
     ),
     Secret("key", r"\bhooks\.slack\.com/(?:services|workflows)/(?P<secret>[\w/]{20,200})", near=("hooks.slack",)),

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from langmem_adapter.errors import InvalidInput, UnknownTopic
 from langmem_adapter.records import Frozen, Unit
+from langmem_adapter.redaction import redacted
 from langmem_adapter.text import slot as normal
 
 
@@ -95,7 +96,7 @@ class Topics:
         try:
             return self._by_name[name]
         except KeyError:
-            known, name = ", ".join(sorted(self._by_name)), str(name)[:80]
+            known, name = ", ".join(sorted(self._by_name)), redacted(str(name)[:1_000])[:80]
             raise UnknownTopic(
                 f"topic {name!r} is not registered; use one of {known}, or pass Memory(topics=[*DEFAULT_TOPICS, "
                 f"Topic(name={name!r})])"

@@ -563,8 +563,14 @@ class TestInput:
         assert raw(memory) == []
 
     def test_unknown_topics_have_their_own_error(self, memory):
-        with pytest.raises(UnknownTopic):
+        with pytest.raises(UnknownTopic, match="'nope'"):
             memory.add_fact("x", user_id="u", topic="nope", source_id="s")
+        with pytest.raises(UnknownTopic) as caught:
+            memory.forbid(user_id="u", topic=f"{'x ' * 29}my password is hunter2x9")
+        assert "hunter2x9" not in str(caught.value)
+        with pytest.raises(UnknownTopic) as caught:
+            memory.add_fact("x", user_id="u", topic="my password is hunter2x9", source_id="s")
+        assert "hunter2x9" not in str(caught.value)
 
     def test_bad_searches_raise_a_clear_error(self, memory):
         for arguments, complaint in [
