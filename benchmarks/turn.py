@@ -28,7 +28,7 @@ from store import Row, _sqlite_store, show
 
 from langmem_adapter import Memory
 from langmem_adapter.consolidation import neighbours
-from langmem_adapter.consolidation.step import record_put
+from langmem_adapter.consolidation.rules import record_put
 from langmem_adapter.embeddings import HashEmbeddings
 from langmem_adapter.langgraph import MemoryState, prompt_with_memories, recall_node, remember_node
 from langmem_adapter.records import Candidate, Extraction, MemoryRecord, Source, Turn

@@ -7,9 +7,17 @@ from langgraph.store.base import PutOp, SearchItem
 
 from langmem_adapter.consent import Settings, not_on_hold, settings_in, settings_op
 from langmem_adapter.consolidation.apply import Change
-from langmem_adapter.consolidation.replay import NEAR_IDENTICAL, Rebuilt, rebuild, remaining_turns, steps_of
-from langmem_adapter.consolidation.step import Rules, change_of, deed, record_put, spaces, turn_put
-from langmem_adapter.consolidation.undo import Names, undo, unlink
+from langmem_adapter.consolidation.replay import (
+    NEAR_IDENTICAL,
+    Rebuilt,
+    decided_again,
+    only,
+    remaining_turns,
+    steps_of,
+    without,
+)
+from langmem_adapter.consolidation.rules import Rules, change_of, deed, record_put, spaces, turn_put
+from langmem_adapter.consolidation.undo import Names, unlink
 from langmem_adapter.errors import InvalidInput, MemoryNotFound
 from langmem_adapter.namespaces import Namespace, Reader
 from langmem_adapter.ports import IO, retried
@@ -102,18 +110,15 @@ async def _forget_once(
     told = {source_id}  # the sessions whose summaries may tell what was erased, or what is believed again as changed
     for ns in (p for p in places if p[-1] == "facts"):
         known = await _records(io, ns)
-        steps = steps_of(t for t in turns.values() if spaces(t)[0] == ns)
-        left = dict(known)
-        here = list(rebuild(known, steps, names, rules, extracted))
+        change = change_of(reader, rules, versions, known.values(), rules.clock())
+        spoken_here = [t for t in turns.values() if spaces(t)[0] == ns]
+        here, undone = without(known, spoken_here, names, rules, change, extracted)
         parts += here
         for part in here:
             puts += [record_put(ns, r) for r in part.changed.values()]
             puts += [PutOp(ns, i, None) for i in sorted(part.gone & known.keys())]
             erased += sorted(part.gone & known.keys())
             rebuilt += part.changed
-            left = {i: r for i, r in left.items() if i not in part.known}
-        change = change_of(reader, rules, versions, known.values(), rules.clock())
-        undone = undo(left.values(), names, change)
         blended = {r.memory_id for r in undone.blended}
         puts += [record_put(ns, _flagged(r, change) if r.memory_id in blended else r) for r in undone.changed]
         puts += [PutOp(ns, r.memory_id, None) for r in undone.gone]
@@ -124,7 +129,7 @@ async def _forget_once(
         )
         remaining |= {i: _held(ns, r) for i, r in now.items() if i not in erased}
         told |= {s.source_id for i, r in now.items() if r is not known.get(i) for s in r.sources}
-    spoken = {i: _without(t, names) for i, t in _decided(turns, parts).items()}
+    spoken = {i: _without(t, names) for i, t in decided_again(turns, parts).items()}
     changed_turns = [t for i, t in _ghosted(spoken, remaining, rules).items() if t != turns[i]]
     summaries = await _summaries(io, reader, told | _threads_of(changed_turns))
     puts += [turn_put(reader.space("turns"), t) for t in changed_turns] + summaries
@@ -162,23 +167,6 @@ def _names(source_id: str, turns: Iterable[Turn]) -> Names:
     return lambda found, message_id: (
         source_id == message_id or message_id in by_tool or (source_id == found and message_id not in ours)
     )
-
-
-def _decided(turns: Mapping[str, Turn], parts: Sequence[Rebuilt]) -> dict[str, Turn]:
-    """The turns with the verdicts, and the candidates, that they have now."""
-    found: dict[str, Turn] = dict(turns)
-    for (turn_id, at), verdict in (pair for part in parts for pair in part.operations.items()):
-        before = found[turn_id].operations
-        found[turn_id] = found[turn_id].change(operations=(*before[:at], verdict, *before[at + 1 :]))
-    replaced = {place for part in parts for place in part.replaced}
-    for turn_id in {i for part in parts for i in part.anew}:
-        turn = found[turn_id]
-        kept = _only(turn, [at for at in range(len(turn.operations)) if (turn_id, at) not in replaced])
-        pairs = [pair for part in parts for pair in part.anew.get(turn_id, ())]
-        found[turn_id] = kept.change(
-            candidates=(*kept.candidates, *(c for c, _ in pairs)), operations=(*kept.operations, *(o for _, o in pairs))
-        )
-    return found
 
 
 def _ghosted(turns: Mapping[str, Turn], remaining: Mapping[str, list[_Held]], rules: Rules) -> dict[str, Turn]:
@@ -223,21 +211,12 @@ def _without(turn: Turn, names: Names) -> Turn:
     if not messages and not kept:
         return turn.emptied()
     unsaid = any(m.role == "human" for m in turn.messages) and not any(m.role == "human" for m in messages)
-    return _only(turn, kept).change(messages=messages, digest="" if unsaid else turn.digest)
+    return only(turn, kept).change(messages=messages, digest="" if unsaid else turn.digest)
 
 
 def _message_id(turn: Turn) -> str:
     """The id of the human message, which is there also when its text was not kept."""
     return turn.turn_id.partition("/")[2] or turn.turn_id
-
-
-def _only(turn: Turn, kept: Sequence[int]) -> Turn:
-    """The turn with these of its candidates; they pair up with operations by position."""
-    return turn.change(
-        candidates=tuple(turn.candidates[at] for at in kept if at < len(turn.candidates)),
-        operations=tuple(turn.operations[at] for at in kept),
-        judged={new: turn.judged[at] for new, at in enumerate(kept) if at in turn.judged},
-    )
 
 
 def _flagged(record: MemoryRecord, change: Change) -> MemoryRecord:
@@ -414,8 +393,9 @@ def _scrubbed(
     with no record, but said what one had said before).
     """
     touched = any(o.memory_id in gone or o.target_id in gone for o in turn.operations)
+    learnt = turn.status == "done"  # else its words are new, and nothing of them is erased
     if not turn.candidates:  # a deletion, or words were not kept
-        return turn.change(erased=True) if touched and turn.digest else turn
+        return turn.change(erased=True) if touched and turn.digest and learnt else turn
     facts, _ = spaces(turn)
     kept: list[int] = []
     left: dict[int, tuple[Candidate, Operation]] = {}
@@ -449,7 +429,9 @@ def _scrubbed(
             kept.append(at)
     if len(kept) == len(turn.operations) and not touched and all(left[at][0] == turn.candidates[at] for at in kept):
         return turn
-    bare = _only(turn, kept).change(messages=tuple(m.change(text="") for m in turn.messages), erased=True)
+    bare = only(turn, kept)
+    if learnt:
+        bare = bare.change(messages=tuple(m.change(text="") for m in turn.messages), erased=True)
     pairs = [left[at] for at in kept]
     return bare.change(candidates=tuple(c for c, _ in pairs), operations=tuple(o for _, o in pairs))
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from langmem_adapter.consolidation.step import Rules, consolidate
+from langmem_adapter.consolidation.rules import Rules
+from langmem_adapter.consolidation.step import consolidate
 from langmem_adapter.errors import Conflict, ModelFailed, StoreError
 from langmem_adapter.extraction.accept import accept
 from langmem_adapter.extraction.turns import news

@@ -6,7 +6,7 @@ the next run finds done what was done.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -14,9 +14,9 @@ from langgraph.store.base import SearchItem
 
 from langmem_adapter.consent import Settings, change_settings
 from langmem_adapter.consolidation.apply import Change, succession, supports
-from langmem_adapter.consolidation.decide import same_fact
+from langmem_adapter.consolidation.decide import same_fact, taken_back
 from langmem_adapter.consolidation.replay import NEAR_IDENTICAL, steps_of, untied
-from langmem_adapter.consolidation.step import Rules, change_of, deed, record_put, spaces, turn_put
+from langmem_adapter.consolidation.rules import Rules, change_of, deed, record_put, spaces, turn_put
 from langmem_adapter.errors import OnHold
 from langmem_adapter.forgetting import guarded, sweep
 from langmem_adapter.namespaces import Namespace, Reader, escape
@@ -198,8 +198,9 @@ class _Repaired:
     def mend(self) -> None:
         for record in sorted(self.known.values(), key=_order):
             self._close_replaced(record.memory_id)
+        there = {i for i, r in self.known.items() if not taken_back(r)}
         for memory_id in list(self.known):
-            self._drop_dangling(self.known[memory_id])
+            self._drop_dangling(self.known[memory_id], there)
         for rivals in _rivals(self.known.values(), self.change):
             self._settle(rivals)
 
@@ -218,8 +219,9 @@ class _Repaired:
                 self._put(self.change.superseded(other, record, "interrupted_supersession"))
                 self._say("repair", "interrupted_supersession", other, record)
 
-    def _drop_dangling(self, record: MemoryRecord) -> None:
-        there = self.known.keys()
+    def _drop_dangling(self, record: MemoryRecord, there: Collection[str]) -> None:
+        if taken_back(record):  # it leads nowhere
+            there = ()
         mended = record.change(
             supersedes=tuple(i for i in record.supersedes if i in there),
             contested_by=tuple(i for i in record.contested_by if i in there),

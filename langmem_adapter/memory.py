@@ -22,7 +22,7 @@ from langmem_adapter import arguments, injection, learning, receipts, sessions
 from langmem_adapter.answers import chat_model
 from langmem_adapter.backlog import Backlog
 from langmem_adapter.consolidation.judge import ModelJudge
-from langmem_adapter.consolidation.step import KeepTurns, Rules
+from langmem_adapter.consolidation.rules import KeepTurns, Rules
 from langmem_adapter.embeddings import HashEmbeddings
 from langmem_adapter.errors import InvalidInput, StoreError
 from langmem_adapter.extraction.model import ModelExtractor

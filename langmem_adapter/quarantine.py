@@ -9,7 +9,8 @@ from langgraph.store.base import GetOp, PutOp
 from langmem_adapter.consent import settings_in, settings_op
 from langmem_adapter.consolidation import neighbours
 from langmem_adapter.consolidation.apply import Change
-from langmem_adapter.consolidation.step import (
+from langmem_adapter.consolidation.replay import only
+from langmem_adapter.consolidation.rules import (
     Rules,
     consolidated,
     counter,
@@ -127,15 +128,10 @@ def _turn(record: MemoryRecord) -> Turn:
 
 async def _emptied(io: IO, turns: Namespace, memory_id: str) -> list[PutOp]:
     """The write of the turn that taught a quarantined record, without it."""
-    found = [Turn.stored(i) for i in await items_under(io, turns, {"status": "done"})]
+    found = [Turn.stored(i) for i in await items_under(io, turns)]
     puts = []
     for turn in found:
         kept = [at for at, o in enumerate(turn.operations) if o.memory_id != memory_id]
         if len(kept) < len(turn.operations):
-            emptied = turn.change(
-                candidates=tuple(turn.candidates[at] for at in kept if at < len(turn.candidates)),
-                operations=tuple(turn.operations[at] for at in kept),
-                judged={new: turn.judged[at] for new, at in enumerate(kept) if at in turn.judged},
-            )
-            puts.append(turn_put(turns, emptied))
+            puts.append(turn_put(turns, only(turn, kept)))
     return puts

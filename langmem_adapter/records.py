@@ -239,8 +239,9 @@ class Message(Frozen):
 class Turn(Frozen):
     """One human message and what came with it: what an extractor is given, and what the store keeps.
 
-    `status`: `pending` (written, not yet extracted), `failed` (given up until `Memory.retry`) or `done`. When done,
-    `candidates` and `operations` hold what it led to; the texts stay only if it taught something.
+    `status`: `pending` (written, not yet extracted), `failed` (given up until `Memory.retry`) or `done`. Once learnt,
+    `candidates` and `operations` hold what it led to, also while it waits to be learnt again, because its message was
+    edited or a tool answered; the texts stay only if it taught something.
     """
 
     turn_id: str

@@ -17,8 +17,9 @@ from langgraph.store.base import GetOp, Item, PutOp
 from langmem_adapter.answers import Answer, calls, insist, spoken
 from langmem_adapter.consent import Settings, settings_in, settings_op
 from langmem_adapter.consolidation.apply import supports
+from langmem_adapter.consolidation.decide import TAKEN_BACK
 from langmem_adapter.consolidation.replay import NEAR_IDENTICAL
-from langmem_adapter.consolidation.step import ENDED, SUMMARY, Rules, summary_space
+from langmem_adapter.consolidation.rules import ENDED, SUMMARY, Rules, summary_space
 from langmem_adapter.errors import InvalidInput, ModelFailed
 from langmem_adapter.extraction.clauses import split
 from langmem_adapter.extraction.ends import redacted_ends
@@ -41,7 +42,7 @@ MAX_READ = 8_192
 PART = 24_000
 """Characters of a conversation that a model is given at once; a longer one is summarised part by part."""
 
-UNTOLD = (NEAR_IDENTICAL, "turn_edited")
+UNTOLD = (NEAR_IDENTICAL, TAKEN_BACK)
 """Why a record may have ended without a word on it: another says the same, or its message does not say it any more."""
 
 PROMPT = """\

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from langgraph.store.base import GetOp, PutOp
 
 from langmem_adapter.consent import settings_in, settings_op
-from langmem_adapter.consolidation.step import reader_of, spaces, turn_put, unsummarised
+from langmem_adapter.consolidation.rules import reader_of, spaces, turn_put, unsummarised
 from langmem_adapter.errors import ModelFailed
 from langmem_adapter.extraction.turns import news, said_again
 from langmem_adapter.extraction.unsaid import unsaid

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Sequence
 
+from langmem_adapter.consolidation.decide import taken_back
 from langmem_adapter.memory import Memory
 from langmem_adapter.records import MemoryRecord
 from langmem_adapter.topics import Topics
@@ -29,8 +30,11 @@ def check(records: Sequence[MemoryRecord], believed: Collection[str]) -> None:
     places = Counter(_place(r) for r in records if r.memory_id in believed and TOPICS.get(r.topic).exclusive)
     assert [place for place, n in places.items() if n > 1] == []
     for r in records:
-        for linked in (*r.supersedes, *r.contested_by, r.superseded_by, r.contests):
-            assert linked is None or linked in known, f"a dangling pointer to {linked}: {r!r}"
+        links = [i for i in (*r.supersedes, *r.contested_by, r.superseded_by, r.contests) if i is not None]
+        for linked in links:
+            assert linked in known, f"a dangling pointer to {linked}: {r!r}"
+            assert not taken_back(known[linked]), f"a pointer to what was edited away: {r!r}"
+        assert not (links and taken_back(r)), f"edited away, and yet a part of a chain: {r!r}"
         assert r.history, f"no history: {r!r}"
         ends = [i for h in r.history for i in h.ids]
         if r.superseded_by is not None:
@@ -39,7 +43,8 @@ def check(records: Sequence[MemoryRecord], believed: Collection[str]) -> None:
             assert ends, f"no history of its end: {r!r}"
         elif r.status == "superseded":
             assert ends, f"superseded by nothing: {r!r}"
-            assert not known.keys() & {ends[-1]}, f"its successor is there, and not named: {r!r}"
+            successor = known.get(ends[-1])
+            assert successor is None or taken_back(successor), f"its successor is there, and not named: {r!r}"
         for i in r.contested_by:
             assert known[i].contests == r.memory_id, f"its challenger contests another: {r!r}"
         assert r.confidence <= POLICY.confidence(r.sources) + 1e-9, f"more confident than its sources allow: {r!r}"
@@ -48,7 +53,9 @@ def check(records: Sequence[MemoryRecord], believed: Collection[str]) -> None:
 
 
 def _place(r: MemoryRecord) -> tuple[object, ...]:
-    return r.scope, r.session_id, r.agent_id, r.topic, r.slot, r.subject
+    # Where a fact of the user's was learnt is told too, but its slot is one for all threads.
+    whose = r.session_id if r.scope == "session" else r.agent_id if r.scope == "agent" else None
+    return r.scope, whose, r.topic, r.slot, r.subject
 
 
 def _acyclic(record: MemoryRecord, known: dict[str, MemoryRecord]) -> None:

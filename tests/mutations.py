@@ -154,9 +154,15 @@ MUTATIONS = (
     ),
     Mutation(
         "that the past is decided again without a forgotten source",
-        "forgetting.py",
-        (("here = list(rebuild(known, steps, names, rules, extracted))", "here: list[Rebuilt] = []"),),
+        "consolidation/replay.py",
+        (("parts = list(rebuild(known, steps_of(turns), names, rules, extracted))", "parts: list[Rebuilt] = []"),),
         "tests/test_replay.py::test_as_if_it_had_never_spoken[0]",
+    ),
+    Mutation(
+        "that an edited message takes back its old words",
+        "consolidation/step.py",
+        (("rules, change) if turn.taught else", "rules, change) if False else"),),
+        "tests/test_memory_again.py::TestEdits::test_what_stood_on_both_sides_of_it_is_linked[sqlite]",
     ),
 )
 

@@ -9,11 +9,11 @@ import pytest
 from langchain_core.messages import HumanMessage
 from support import START, Clock, Scripted, fact, record, source
 
-from langmem_adapter.consolidation.step import record_put
+from langmem_adapter.consolidation.rules import record_put
 from langmem_adapter.errors import OnHold, StoreError
 from langmem_adapter.memory import Memory
 from langmem_adapter.namespaces import namespace
-from langmem_adapter.records import MemoryRecord, Turn
+from langmem_adapter.records import HistoryEntry, MemoryRecord, Turn
 
 FACTS = namespace("facts", app_name="default", user_id="u1")
 TURNS = namespace("turns", app_name="default", user_id="u1")
@@ -209,6 +209,16 @@ class TestRepair:
         closed = stored(memory)["m_1"]
         assert (closed.status, closed.superseded_by) == ("superseded", "m_2")
         assert memory.maintain("u1").done == ()
+
+    def test_what_was_edited_away_is_in_no_chain(self, make):
+        memory = make()
+        edit = HistoryEntry(at=START, action="RETRACT", reason="turn_edited")
+        gone = record(status="retracted", superseded_by="m_2", history=(edit,))
+        plant(memory, gone, record(memory_id="m_2", seq=2, value="vegan", supersedes=("m_1",)))
+        report = memory.maintain("u1")
+        assert did(report) == [("repair", "dangling_pointer", "m_1"), ("repair", "dangling_pointer", "m_2")]
+        memory.delete("m_2", user_id="u1", previous="restore")
+        assert [(r.memory_id, r.status) for r in stored(memory).values()] == [("m_1", "retracted")]
 
     def test_dangling_pointers_are_mended(self, make):
         memory = make(clock=Clock())

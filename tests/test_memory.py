@@ -8,7 +8,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from support import Clock, Scripted, fact, record
 
-from langmem_adapter.consolidation.step import record_put
+from langmem_adapter.consolidation.rules import record_put
 from langmem_adapter.errors import InvalidInput, MemoryNotFound, MissingUser, UnknownTopic
 from langmem_adapter.memory import Memory
 from langmem_adapter.namespaces import namespace

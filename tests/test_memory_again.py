@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from invariants import whole
 from langchain_core.messages import HumanMessage, ToolMessage
 from support import Clock, Scripted, fact
 
@@ -119,6 +120,89 @@ class TestTakingBack:
         memory.delete(heir.memory_id, user_id="u", previous=previous)
         assert memory.get_all(user_id="u", status="all") == []
         assert "meat" not in str([i.value for i in memory.store.search(("memories",), limit=100)])
+
+
+class TestEdits:
+    """A message with other words under its id: what only its old words taught was never said."""
+
+    def say(self, memory: Memory, *said: tuple[str, str, str]) -> None:
+        for text, message_id, session in said:
+            memory.add(HumanMessage(text, id=message_id), user_id="u", session_id=session)
+            whole(memory)
+
+    def edited(self, make) -> Memory:
+        memory = make()
+        self.say(memory, ("I live in Paris.", "m0", "s0"), ("I live in Oslo.", "m1", "s1"))
+        self.say(memory, ("What's the weather?", "m0", "s0"))
+        return memory
+
+    def all(self, memory: Memory) -> list[tuple[str, str]]:
+        return [(r.content, r.status) for r in whole(memory)]
+
+    def test_what_was_edited_away_is_history_by_itself(self, make):
+        paris, oslo = whole(self.edited(make))
+        assert (paris.status, paris.superseded_by, oslo.status, oslo.supersedes) == ("retracted", None, "active", ())
+        assert [s.message_id for s in oslo.sources] == ["m1"]
+
+    @pytest.mark.parametrize("how", ["delete", "forget_source"])
+    def test_it_is_not_believed_again_when_what_replaced_it_goes(self, make, how):
+        memory = self.edited(make)
+        if how == "delete":
+            memory.delete(memory.get_all(user_id="u")[0].memory_id, user_id="u", previous="restore")
+        else:
+            memory.forget_source("s1", user_id="u")
+        assert self.all(memory) == [("The user lives in Paris.", "retracted")]
+        assert memory.block(memory.search("Where does the user live?", user_id="u")).text == ""
+
+    def test_what_stood_on_both_sides_of_it_is_linked(self, make):
+        memory = make()
+        cities = (("I live in Paris.", "m0", "a"), ("I live in Oslo.", "m1", "b"), ("I live in Rome.", "m2", "c"))
+        self.say(memory, *cities, ("It's raining.", "m1", "b"))
+        [rome] = memory.get_all(user_id="u")
+        [paris] = memory.why(rome.memory_id, user_id="u").replaced
+        assert (paris.content, paris.superseded_by) == ("The user lives in Paris.", rome.memory_id)
+        memory.delete(rome.memory_id, user_id="u", previous="restore")
+        assert [r.content for r in memory.get_all(user_id="u")] == ["The user lives in Paris."]
+        whole(memory)
+
+    def test_what_it_had_ended_stays_ended_where_something_else_holds_by_now(self, make):
+        memory = make()
+        self.say(memory, ("I live in Paris.", "m0", "a"), ("I no longer live in Paris.", "m1", "b"))
+        self.say(memory, ("I live in Rome.", "m2", "c"), ("It's raining.", "m1", "b"))
+        assert [r.content for r in memory.get_all(user_id="u")] == ["The user lives in Rome."]
+
+    def test_what_ended_it_brings_it_back_no_more(self, make):
+        memory = make()
+        self.say(memory, ("I'm vegan.", "m0", "a"), ("I'm no longer vegan.", "m1", "b"))
+        self.say(memory, ("It's raining.", "m0", "a"), ("It's raining.", "m1", "b"))
+        assert self.all(memory) == [("The user follows a vegan diet.", "retracted")]
+
+    def test_detail_that_it_gave_to_another_goes(self, make):
+        memory = make()
+        self.say(memory, ("I live in Bonn.", "m0", "a"), ("I live in Bonn, Germany.", "m1", "b"))
+        self.say(memory, ("It's raining.", "m1", "b"))
+        assert self.all(memory) == [("The user lives in Bonn.", "active")]
+
+    def test_at_no_time_were_both_believed(self, make):
+        clock = Clock()
+        memory = make(clock=clock)
+        self.say(memory, ("I live in Paris.", "m0", "a"))
+        clock.forward(days=1)
+        self.say(memory, ("I live in Oslo.", "m1", "b"))
+        clock.forward(days=1)
+        then = clock()
+        clock.forward(days=1)
+        self.say(memory, ("It's raining.", "m0", "a"))
+        assert [h.record.content for h in memory.search("", user_id="u", as_of=then)] == ["The user lives in Oslo."]
+
+    def test_a_deletion_while_it_waits_takes_none_of_its_new_words(self, make):
+        cities = {f"I live in {c}.": [fact(f"The user lives in {c}.", "home/location", c)] for c in ("Paris", "Oslo")}
+        memory = make(extractor=Scripted(cities))
+        self.say(memory, ("I live in Paris.", "m0", "a"))
+        memory.recall([HumanMessage("I live in Oslo.", id="m0")], user_id="u", session_id="a")
+        memory.delete(memory.get_all(user_id="u")[0].memory_id, user_id="u")
+        memory.retry(user_id="u")
+        assert self.all(memory) == [("The user lives in Oslo.", "active")]
 
 
 class TestTime:

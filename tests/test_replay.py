@@ -1,15 +1,19 @@
-"""Forgetting a source leaves what a fresh store would hold in which it had never spoken, but for ids and times."""
+"""Forgetting a source, or editing a message, leaves what a fresh store would hold in which it had never been said, but
+for ids and times."""
 
 import random
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from invariants import whole
 from langchain_core.messages import HumanMessage
 from langgraph.store.memory import InMemoryStore
 from support import Clock, Scripted, fact
 
+from langmem_adapter.consolidation.decide import taken_back
 from langmem_adapter.memory import Memory
 from langmem_adapter.records import Candidate, MemoryRecord
 
@@ -172,8 +176,8 @@ def meant(event: Event, told: Told, like: Told | None) -> MemoryRecord | None:
 
 
 def seen(memory: Memory) -> list[Any]:
-    """Everything but ids and times."""
-    records = {r.memory_id: r for r in memory.get_all(user_id="u", status="all")}
+    """Everything but ids and times, and what was edited away."""
+    records = {r.memory_id: r for r in whole(memory) if not taken_back(r)}
 
     def name(i: str | None) -> str | None:
         return None if i is None else f"{records[i].content} ({records[i].status})" if i in records else f"dangling {i}"
@@ -245,6 +249,69 @@ def test_as_if_it_had_never_spoken_with_upkeep(tens):
             continue
         assert ours == fresh, f"seed {seed}"
     assert ambiguous <= 2
+
+
+NOTHING = "Nothing to remember."
+
+
+@pytest.mark.parametrize("when", ["at once", "after another source is forgotten"])
+@pytest.mark.parametrize("tens", range(6))
+def test_as_if_an_edited_message_had_never_said_it(tens, when):
+    """Also if the edit is only heard, and waits in the queue while another source is forgotten."""
+    ambiguous = 0
+    for seed in range(tens * 10, tens * 10 + 10):
+        rng, events = random.Random(seed), history(seed)
+        edited = rng.choice([e for e in events if e.what in ("say", "end")] or [None])
+        if edited is None:
+            continue
+        left, told = [e for e in events if e is not edited], play(events)
+        memory, message = told.memory, HumanMessage(NOTHING, id=f"h{edited.number}")
+        if when == "at once":
+            assert memory.add(message, user_id="u", session_id=edited.source, source_type=edited.kind) == []
+        else:
+            memory.recall([message], user_id="u", session_id=edited.source)
+            forgotten = rng.choice([s for s in SOURCES if s != edited.source])
+            left = [e for e in left if e.what in ("correct", "delete") or e.source != forgotten]
+            assert memory.forget_source(forgotten, user_id="u").flagged == ()
+            assert memory.retry(user_id="u") == []
+        assert memory.pending(user_id="u") == []
+        try:
+            fresh = play(left, told)
+        except Ambiguous:
+            ambiguous += 1
+            continue
+        assert seen(memory) == seen(fresh.memory), f"seed {seed}"
+    assert ambiguous <= 2
+
+
+@pytest.mark.parametrize("keep_turns", ["text", "nothing"])
+def test_links_hold_whatever_is_edited_and_erased(keep_turns):
+    """Also where turns are not kept, so that the past cannot be decided again."""
+    done: Counter[str] = Counter()
+    for seed in range(60):
+        rng, events, clock, spoken = random.Random(seed), history(seed), Clock(), list[Event]()
+        script = {e.text: e.candidates() for e in events}
+        memory = Memory(InMemoryStore(), extractor=Scripted(script), clock=clock, keep_turns=keep_turns)
+
+        def say(event: Event, text: str, memory: Memory = memory) -> None:
+            message = HumanMessage(text, id=f"h{event.number}")
+            memory.add(message, user_id="u", session_id=event.source, source_type=event.kind)
+
+        for event in events:
+            clock.forward(minutes=1)
+            records = whole(memory)
+            if event.what in ("say", "end"):
+                spoken.append(event)
+                say(event, event.text)
+            elif event.what == "delete" and records:
+                memory.delete(rng.choice(records).memory_id, user_id="u", previous=event.previous)
+            elif event.what == "correct" and memory.get_all(user_id="u"):
+                memory.update(memory.get_all(user_id="u")[0].memory_id, user_id="u", content=event.candidate().content)
+            if spoken and rng.random() < 0.4:
+                whole(memory)
+                say(rng.choice(spoken), rng.choice([NOTHING, rng.choice(spoken).text]))
+            done.update([event.what, *(r.history[-1].reason for r in whole(memory))])
+    assert min(done[what] for what in ("say", "end", "delete", "correct", "turn_edited")) > 0
 
 
 def test_histories_are_worth_it():

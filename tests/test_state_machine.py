@@ -24,6 +24,7 @@ from invariants import whole
 from langchain_core.messages import HumanMessage
 from support import SOAK, Clock
 
+from langmem_adapter.consolidation.decide import taken_back
 from langmem_adapter.errors import InvalidInput
 from langmem_adapter.memory import Memory
 from langmem_adapter.records import MemoryRecord
@@ -42,6 +43,7 @@ users = st.sampled_from(USERS)
 words = st.integers(0, 4)
 sources = st.sampled_from(SOURCES)
 said = st.tuples(st.sampled_from([HOME, EMPLOYER]), words, sources, st.sampled_from(HUMAN))
+edited = st.tuples(st.integers(0, 9), st.sampled_from([HOME, EMPLOYER]), st.one_of(st.none(), words))
 reported = st.tuples(words, sources, st.sampled_from(["bootstrapped", "tool_output", "user_implicit"]))
 
 
@@ -72,6 +74,26 @@ class Believed:
     closed: set[str] = field(default_factory=set)
     """Topics."""
     paused: bool = False
+
+
+@dataclass(frozen=True)
+class Said:
+    """One thing that was said, and when."""
+
+    value: str
+    kind: str
+    source: str
+    at: Any
+    number: int | None = None
+    """Of its message, if it was one."""
+
+
+@dataclass
+class Lately:
+    """What was said on a topic since something else happened to it: so much can be taken back by an edit."""
+
+    before: list[Fact]
+    said: list[Said] = field(default_factory=list)
 
 
 def decide(facts: list[Fact], value: str, kind: str, source: str, now: Any) -> str:
@@ -129,6 +151,7 @@ class Memories(RuleBasedStateMachine):
         self.erased: set[str] = set()
         """Words that nothing says any more."""
         self.saved: Any = None
+        self.lately: dict[tuple[str, str], Lately] = {}
 
     def open(self, path: Path) -> None:
         self.path = path
@@ -152,7 +175,7 @@ class Memories(RuleBasedStateMachine):
             message = HumanMessage(SAYING[topic].format(value), id=f"h{self.number}")
             told: dict[str, Any] = {"user_id": user, "session_id": source, "source_type": kind}
             actions = [o.action for o in self.memory.add(message, **told)]
-            assert actions == self.expected(user, topic, value, kind, source)
+            assert actions == self.expected(user, topic, Said(value, kind, source, self.clock(), self.number))
         before = self.records(user)
         assert self.memory.add(message, **told) == []  # delivered again
         assert self.records(user) == before
@@ -165,21 +188,54 @@ class Memories(RuleBasedStateMachine):
             op = self.memory.add_fact(
                 WORDING[HOME].format(value), topic=HOME, value=value, user_id=user, source_id=source, source_type=kind
             )
-            assert [op.action] == (self.expected(user, HOME, value, kind, source) or ["NOOP"])
+            assert [op.action] == (self.expected(user, HOME, Said(value, kind, source, self.clock())) or ["NOOP"])
 
-    def expected(self, user: str, topic: str, value: str, kind: str, source: str) -> list[str]:
+    @rule(user=users, facts=st.lists(said, min_size=1, max_size=3), edits=st.lists(edited, min_size=1, max_size=3))
+    def edit(self, user: str, facts: list[tuple[str, int, str, str]], edits: list[tuple[int, str, int | None]]) -> None:
+        """Messages are given other words under their ids: what they had said was never said."""
+        self.say(user, facts, days=1)
+        for which, topic, word in edits:
+            latest = [(on, s) for (who, on), lately in self.lately.items() if who == user for s in lately.said]
+            messages = [(on, s) for on, s in latest if s.number is not None]
+            value = "" if word is None else token(user, word)
+            if not messages:
+                return
+            was, one = messages[which % len(messages)]
+            kind = "user_explicit" if topic == EMPLOYER else one.kind
+            text = "It is raining." if word is None else SAYING[topic].format(value)
+            told: dict[str, Any] = {"user_id": user, "session_id": one.source, "source_type": kind}
+            actions = [o.action for o in self.memory.add(HumanMessage(text, id=f"h{one.number}"), **told)]
+            if self.model[user].paused or (topic, value) == (was, one.value):
+                assert actions == []
+                continue
+            lately = self.lately[user, was]
+            lately.said.remove(one)
+            self.model[user].facts[was] = [_copy(f) for f in lately.before]
+            for other in lately.said:
+                self.hear(self.model[user].facts[was], was, other)
+            self.actions["edited"] += 1
+            said = Said(value, kind, one.source, self.clock(), one.number)
+            assert actions == ([] if word is None else self.expected(user, topic, said))
+
+    def expected(self, user: str, topic: str, said: Said) -> list[str]:
         mine = self.model[user]
-        if mine.paused or topic in mine.closed or (topic, value) in mine.forbidden:
+        if mine.paused or topic in mine.closed or (topic, said.value) in mine.forbidden:
             return []
         facts = mine.facts[topic]
-        action = decide(facts, value, kind, source, self.clock())
+        lately = self.lately.setdefault((user, topic), Lately([_copy(f) for f in facts]))
+        lately.said.append(said)
+        action = self.hear(facts, topic, said)
         self.actions[action] += 1
+        self.erased.discard(said.value)
+        return [action]
+
+    def hear(self, facts: list[Fact], topic: str, said: Said) -> str:
+        action = decide(facts, said.value, said.kind, said.source, said.at)
         if topic == EMPLOYER:  # it expires a year after it was last confirmed
             active = [f for f in facts if f.status == "active"]
-            if active[-1].value == value:  # and not by what contests it
-                active[-1].expires = self.clock() + timedelta(days=365)
-        self.erased.discard(value)
-        return [action]
+            if active[-1].value == said.value:  # and not by what contests it
+                active[-1].expires = said.at + timedelta(days=365)
+        return action
 
     @rule(user=users, word=words)
     def correct(self, user: str, word: int) -> None:
@@ -193,6 +249,7 @@ class Memories(RuleBasedStateMachine):
                 self.memory.update(home[0].memory_id, user_id=user, content=WORDING[HOME].format(value))
             return
         op = self.memory.update(home[0].memory_id, user_id=user, content=WORDING[HOME].format(value))
+        self.lately.pop((user, HOME), None)
         [active] = [f for f in facts if f.status == "active"]
         if active.value == value:
             assert op.action == "NOOP"
@@ -261,9 +318,10 @@ class Memories(RuleBasedStateMachine):
         self.actions["erased"] += len(before) - len(left)
         self.erased |= {v for v in gone if v}
         for topic in (HOME, EMPLOYER):
+            self.lately.pop((user, topic), None)
             self.model[user].facts[topic] = [
                 Fact(r.value, r.status, [(s.source_type, s.source_id) for s in r.sources if s.role == "support"],
-                     r.expires_at) for r in left if r.topic == topic
+                     r.expires_at) for r in left if r.topic == topic and not taken_back(r)
             ]  # fmt: skip
 
     # what the user wants
@@ -301,6 +359,7 @@ class Memories(RuleBasedStateMachine):
     def reopen(self, moved: bool) -> None:
         """`moved`: both users are exported, and go on in another file."""
         exports = [self.memory.export(user_id=user) for user in USERS] if moved else []
+        self.lately = {} if moved else self.lately
         self.memory.close()
         if moved:
             self.path.unlink()
@@ -334,6 +393,7 @@ class Memories(RuleBasedStateMachine):
     def restore(self) -> None:
         """What was erased since the backup is back: the receipt says that backups are out of reach."""
         saved, model, gone, erased = self.saved
+        self.lately = {}
         self.model, self.gone, self.erased = _copied(model), set(gone), set(erased)
         self.memory.close()
         self.path.unlink()
@@ -373,10 +433,14 @@ class Memories(RuleBasedStateMachine):
         assert [word for word in self.erased if word.lower().encode() in data] == []
 
 
+def _copy(fact: Fact) -> Fact:
+    return Fact(fact.value, fact.status, list(fact.support), fact.expires)
+
+
 def _copied(model: dict[str, Believed]) -> dict[str, Believed]:
     return {
         user: Believed(
-            {t: [Fact(f.value, f.status, list(f.support), f.expires) for f in facts] for t, facts in b.facts.items()},
+            {topic: [_copy(f) for f in facts] for topic, facts in b.facts.items()},
             set(b.forbidden), set(b.closed), b.paused,
         )
         for user, b in model.items()
@@ -397,5 +461,5 @@ def test_any_order_of_events_leaves_what_the_dictionary_says(part: int, tried: C
             print_blob=True,
         ),
     )
-    assert min(Memories.actions[a] for a in ("CREATE", "UPDATE", "NOOP", "erased")) > 0
+    assert min(Memories.actions[a] for a in ("CREATE", "UPDATE", "NOOP", "erased", "edited")) > 0
     tried(str(dict(Memories.actions)))

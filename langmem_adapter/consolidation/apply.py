@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from langmem_adapter.consolidation.decide import Decision
+from langmem_adapter.consolidation.decide import TAKEN_BACK, Decision, taken_back
 from langmem_adapter.records import Candidate, HistoryEntry, MemoryRecord, Operation, Scope, Source
 from langmem_adapter.topics import Topic
 from langmem_adapter.trust import TrustPolicy
@@ -136,6 +136,21 @@ class Change:
         ended = record.created_at if record.status == "quarantined" else self.now  # it was never believed
         return self._noted(record, "RETRACT", reason, source=source).change(
             status="retracted", invalidated_at=ended, valid_to=self.now, contested_by=()
+        )
+
+    def unsaid(self, record: MemoryRecord) -> MemoryRecord:
+        """The record of words that were edited away: history, which leads to no other record and from none."""
+        if taken_back(record):
+            return record
+        believed = record.status not in ("contested", "quarantined")
+        return self._noted(record, "RETRACT", TAKEN_BACK).change(
+            superseded_by=None,
+            supersedes=(),
+            contests=None,
+            contested_by=(),
+            status="retracted",
+            invalidated_at=(record.invalidated_at or self.now) if believed else record.created_at,
+            valid_to=record.valid_to or self.now,
         )
 
     def corroborated(

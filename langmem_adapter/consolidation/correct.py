@@ -7,7 +7,7 @@ from langgraph.store.base import GetOp
 from langmem_adapter.consolidation import neighbours
 from langmem_adapter.consolidation.apply import Applied, Change, apply
 from langmem_adapter.consolidation.decide import Decision, same_fact
-from langmem_adapter.consolidation.step import Rules, counter, outdated, owner_of, record_put, spaces, turn_put
+from langmem_adapter.consolidation.rules import Rules, counter, outdated, owner_of, record_put, spaces, turn_put
 from langmem_adapter.errors import InvalidInput, MemoryNotFound
 from langmem_adapter.ports import IO, retried
 from langmem_adapter.records import Candidate, MemoryRecord, Operation, Source, Turn

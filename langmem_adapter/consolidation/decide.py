@@ -16,6 +16,8 @@ from langmem_adapter.topics import Topics
 from langmem_adapter.trust import TrustPolicy
 
 HUMAN = ("user_explicit", "user_implicit")
+TAKEN_BACK = "turn_edited"
+"""Why a record ended whose message does not say it any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,9 @@ def decide(
     """
     if candidate.held:
         return Decision("QUARANTINE", ", ".join(candidate.held))
-    records = sorted((r for r in known if r.subject == candidate.subject), key=lambda r: (r.seq, r.memory_id))
+    records = sorted(
+        (r for r in known if r.subject == candidate.subject and not taken_back(r)), key=lambda r: (r.seq, r.memory_id)
+    )
     topic = topics.get(candidate.topic)
     slot = topics.slot_of(candidate.topic, candidate.slot, candidate.value)
     on_topic = [r for r in records if r.topic == candidate.topic]
@@ -81,6 +85,11 @@ def decide(
         same = tuple(c for c in challengers if same_fact(c, candidate))
         return Decision("CREATE", "new", absorbed=same)
     return _occupied(candidate, active[-1], challengers, here, source_id, policy, now, later)
+
+
+def taken_back(record: MemoryRecord) -> bool:
+    """Whether its message was edited, so that nothing is decided as if it had been said."""
+    return record.status == "retracted" and any(h.reason == TAKEN_BACK for h in record.history[-1:])
 
 
 def same_fact(record: MemoryRecord, candidate: Candidate | MemoryRecord) -> bool:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from langmem_adapter.consolidation.apply import Applied, Change, fresh_id, supports
 from langmem_adapter.consolidation.correct import corrected, decided
-from langmem_adapter.consolidation.step import SEQS_A_TURN, Rules, consolidated, owner_of
-from langmem_adapter.consolidation.undo import Names, unlink
+from langmem_adapter.consolidation.rules import SEQS_A_TURN, Rules, consolidated, owner_of
+from langmem_adapter.consolidation.undo import Names, Undone, undo, unlink
 from langmem_adapter.records import Candidate, MemoryRecord, Operation, Turn
 from langmem_adapter.text import slot as normal
 
@@ -70,7 +70,6 @@ def steps_of(turns: Iterable[Turn]) -> list[Step]:
     found = [
         Step(turn, at, operation, turn.candidates[at] if at < len(turn.candidates) else None)
         for turn in turns
-        if turn.status == "done"
         for at, operation in enumerate(turn.operations)
     ]
     return sorted(found, key=_order)
@@ -116,6 +115,54 @@ def rebuild(
             replaced=frozenset(s.place for s in group.steps if s.turn.turn_id in again),
             anew={turn_id: tuple(found) for turn_id, found in pairs.items()},
         )
+
+
+def without(
+    known: Mapping[str, MemoryRecord],
+    turns: Iterable[Turn],
+    names: Names,
+    rules: Rules,
+    change: Change,
+    extracted: Mapping[str, Sequence[Candidate]] | None = None,
+) -> tuple[list[Rebuilt], Undone]:
+    """What is left without the source: what could be decided again (see `rebuild`), and the rest (see `undo`)."""
+    parts = list(rebuild(known, steps_of(turns), names, rules, extracted))
+    decided_about = {i for part in parts for i in part.known}
+    return parts, undo([r for i, r in known.items() if i not in decided_about], names, change)
+
+
+def decided_again(turns: Mapping[str, Turn], parts: Sequence[Rebuilt]) -> dict[str, Turn]:
+    """The turns with the verdicts, and the candidates, that they have now."""
+    found: dict[str, Turn] = dict(turns)
+    for (turn_id, at), verdict in (pair for part in parts for pair in part.operations.items()):
+        before = found[turn_id].operations
+        found[turn_id] = found[turn_id].change(operations=(*before[:at], verdict, *before[at + 1 :]))
+    replaced = {place for part in parts for place in part.replaced}
+    for turn_id in {i for part in parts for i in part.anew}:
+        turn = found[turn_id]
+        kept = only(turn, [at for at in range(len(turn.operations)) if (turn_id, at) not in replaced])
+        pairs = [pair for part in parts for pair in part.anew.get(turn_id, ())]
+        found[turn_id] = kept.change(
+            candidates=(*kept.candidates, *(c for c, _ in pairs)), operations=(*kept.operations, *(o for _, o in pairs))
+        )
+    return found
+
+
+def only(turn: Turn, kept: Sequence[int]) -> Turn:
+    """The turn with these of its candidates; they pair up with operations by position."""
+    return turn.change(
+        candidates=tuple(turn.candidates[at] for at in kept if at < len(turn.candidates)),
+        operations=tuple(turn.operations[at] for at in kept),
+        judged={new: turn.judged[at] for new, at in enumerate(kept) if at in turn.judged},
+    )
+
+
+def unspoken(turn: Turn, names: Names) -> Turn:
+    """The turn without the candidates of the source."""
+    spoken = [names(turn.source_id, c.message_id) for c in turn.candidates]
+    if not any(spoken):
+        return turn
+    return only(turn, [at for at in range(len(turn.operations)) if at >= len(spoken) or not spoken[at]])
 
 
 def remaining_turns(
@@ -379,7 +426,7 @@ def _change(step: Step, played: _Played, rules: Rules, ids: _Ids) -> Change:
     turn = step.turn
     assert turn.applied_at is not None
     # Behind the numbers that the commit itself gave, which go to the records that it made.
-    numbers = itertools.count(turn.applied * SEQS_A_TURN + step.at % ANEW)
+    numbers = itertools.count(turn.applied * SEQS_A_TURN + SEQS_A_TURN // 2 + 2 * (step.at % ANEW))
     return Change(
         owner_of(turn),
         turn.applied_at,

@@ -72,7 +72,7 @@ def unlink(
         last = _last(other, going)
         if last is not None:
             view[i] = other.change(superseded_by=last.superseded_by)
-            if last.status == "active":
+            if last.status == "active" and other.status == "superseded":
                 freed.append(i)
     for record in sorted(going.values(), key=lambda r: -r.seq):  # newest first: chains collapse from their end
         view |= {i: _relinked(other, record) for i, other in view.items()}

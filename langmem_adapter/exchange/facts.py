@@ -16,7 +16,8 @@ from langgraph.store.base import GetOp
 from langmem_adapter import arguments
 from langmem_adapter import text as texts
 from langmem_adapter.consent import settings_in, settings_op
-from langmem_adapter.consolidation.step import Rules, consolidate, reader_of, spaces
+from langmem_adapter.consolidation.rules import Rules, reader_of, spaces
+from langmem_adapter.consolidation.step import consolidate
 from langmem_adapter.errors import InvalidInput
 from langmem_adapter.exchange.moving import Progress
 from langmem_adapter.exchange.report import Imported, Tally

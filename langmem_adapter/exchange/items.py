@@ -7,7 +7,7 @@ from langgraph.store.base import BaseStore, Item, SearchOp
 
 from langmem_adapter import arguments
 from langmem_adapter import text as texts
-from langmem_adapter.consolidation.step import Rules
+from langmem_adapter.consolidation.rules import Rules
 from langmem_adapter.errors import InvalidInput
 from langmem_adapter.exchange.facts import Chain, Fact, learn, name, owner, usable
 from langmem_adapter.exchange.moving import Progress

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from langmem_adapter import arguments
-from langmem_adapter.consolidation.step import Rules
+from langmem_adapter.consolidation.rules import Rules
 from langmem_adapter.exchange.facts import Chain, Fact, learn, name, owner, usable
 from langmem_adapter.exchange.files import StrPath, lines_of
 from langmem_adapter.exchange.moving import Progress

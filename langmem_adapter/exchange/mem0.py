@@ -24,7 +24,7 @@ from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from langmem_adapter.consolidation.step import Rules
+from langmem_adapter.consolidation.rules import Rules
 from langmem_adapter.errors import InvalidInput
 from langmem_adapter.exchange.facts import Chain, Fact, learn, moment, name, owner, usable
 from langmem_adapter.exchange.files import StrPath, json_of

@@ -9,7 +9,7 @@ from typing import Literal
 from langgraph.store.base import PutOp
 
 from langmem_adapter.consent import KEY
-from langmem_adapter.consolidation.step import SEQS_A_TURN, turn_put
+from langmem_adapter.consolidation.rules import SEQS_A_TURN, turn_put
 from langmem_adapter.errors import Conflict, InvalidInput
 from langmem_adapter.exchange.archive import Export, Items, Manifest, pack, renamed
 from langmem_adapter.exchange.report import Imported

@@ -73,12 +73,22 @@ def news(turn: Turn, stored: Turn | None) -> Turn | None:
         return turn
     if stored.digest == "":  # erased
         return None
+    # Until this is learnt, what it led to before stands, and may be decided again when others go.
+    turn = turn.change(
+        seq=stored.seq,
+        candidates=stored.candidates,
+        operations=stored.operations,
+        judged=stored.judged,
+        applied=stored.applied,
+        applied_at=stored.applied_at,
+        note=stored.note,
+    )
     if stored.digest == turn.digest:
         if stored.status == "done":  # a tool may have answered since
-            return turn.change(seq=stored.seq, erased=stored.erased) if len(turn.messages) > stored.heard else None
-        return turn.change(seq=stored.seq, taught=stored.taught, attempts=stored.attempts)
+            return turn.change(erased=stored.erased) if len(turn.messages) > stored.heard else None
+        return turn.change(taught=stored.taught, attempts=stored.attempts)
     taught = (*stored.taught, *(o.memory_id for o in stored.operations if o.memory_id))
-    return turn.change(seq=stored.seq, taught=tuple(dict.fromkeys(taught)))
+    return turn.change(taught=tuple(dict.fromkeys(taught)))
 
 
 def said_again(turn: Turn, earlier: Sequence[Turn]) -> Turn:

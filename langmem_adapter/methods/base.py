@@ -10,7 +10,7 @@ from langgraph.store.base import BaseStore
 
 from langmem_adapter import arguments, injection, receipts, retrieval
 from langmem_adapter import text as texts
-from langmem_adapter.consolidation.step import Rules
+from langmem_adapter.consolidation.rules import Rules
 from langmem_adapter.errors import InvalidInput, MemoryNotFound
 from langmem_adapter.guard import Guard
 from langmem_adapter.namespaces import Reader

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from langmem_adapter import arguments, forgetting, quarantine, receipts, retrieval
 from langmem_adapter.backlog import Backlog
 from langmem_adapter.consent import not_on_hold, settings_of
-from langmem_adapter.consolidation.step import reader_of
+from langmem_adapter.consolidation.rules import reader_of
 from langmem_adapter.errors import InvalidInput
 from langmem_adapter.forgetting import Previous
 from langmem_adapter.learning import Learner

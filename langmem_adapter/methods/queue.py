@@ -14,7 +14,7 @@ from langchain_core.messages import BaseMessage
 from langmem_adapter import arguments, consent, learning, retrieval, sessions, turnqueue
 from langmem_adapter.backlog import Backlog, Waiting
 from langmem_adapter.consent import Settings
-from langmem_adapter.consolidation.step import reader_of
+from langmem_adapter.consolidation.rules import reader_of
 from langmem_adapter.errors import Conflict
 from langmem_adapter.extraction.origin import length
 from langmem_adapter.extraction.rules import RuleExtractor

@@ -8,7 +8,8 @@ from typing import Any, Literal
 from langmem_adapter import arguments, consent, learning
 from langmem_adapter import text as texts
 from langmem_adapter.consolidation.correct import correct, corrected_to
-from langmem_adapter.consolidation.step import consolidate, reader_of
+from langmem_adapter.consolidation.rules import reader_of
+from langmem_adapter.consolidation.step import consolidate
 from langmem_adapter.errors import InvalidInput, MemoryNotFound
 from langmem_adapter.extraction.origin import coerce
 from langmem_adapter.extraction.turns import digest
