@@ -206,12 +206,19 @@ def _without(turn: Turn, names: Names) -> Turn:
         for at in range(len(turn.operations))
         if at >= len(turn.candidates) or not names(None, turn.candidates[at].message_id)
     ]
+    answers = _answers_without(turn, names)
     if len(messages) == len(turn.messages) and len(kept) == len(turn.operations):
-        return turn
+        return turn if answers == turn.answers else turn.change(answers=answers)
     if not messages and not kept:
         return turn.emptied()
     unsaid = any(m.role == "human" for m in turn.messages) and not any(m.role == "human" for m in messages)
-    return only(turn, kept).change(messages=messages, digest="" if unsaid else turn.digest)
+    return only(turn, kept).change(messages=messages, digest="" if unsaid else turn.digest, answers=answers)
+
+
+def _answers_without(turn: Turn, names: Names) -> tuple[tuple[str, str], ...]:
+    """What is noted of the tools' answers; of the source's only the ids, so that delivering them teaches nothing."""
+    waiting = {m.id: "" for m in turn.messages if m.role == "tool" and names(None, m.id)}
+    return tuple((i, "" if names(None, i) else words) for i, words in (dict(turn.answers) | waiting).items())
 
 
 def _message_id(turn: Turn) -> str:

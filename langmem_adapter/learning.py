@@ -147,14 +147,12 @@ async def catch_up(
     A turn that fails is told and left behind; the next ones proceed, unless `stop`.
     """
     operations: list[Operation] = []
-    tried: set[tuple[str, str]] = set()
-    while fresh := [
-        t for t in await queued(io, reader, ("pending",)) if (t.turn_id, t.digest) not in tried and wanted(t)
-    ]:
+    tried: set[object] = set()
+    while fresh := [t for t in await queued(io, reader, ("pending",)) if _words(t) not in tried and wanted(t)]:
         for turn in fresh:
             if not wanted(turn):
                 return operations
-            tried.add((turn.turn_id, turn.digest))
+            tried.add(_words(turn))
             try:
                 operations += await _learn_queued(io, turn, learner) or []
             except (StoreError, Conflict):  # not the turn's failure: the next one would fare no better
@@ -164,6 +162,10 @@ async def catch_up(
                 if stop:
                     return operations
     return operations
+
+
+def _words(turn: Turn) -> object:
+    return turn.turn_id, turn.digest, turn.answered()
 
 
 async def retry(io: IO, reader: Reader, learner: Learner) -> list[Operation]:

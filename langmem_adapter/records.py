@@ -7,6 +7,7 @@ confidences and importances are in [0, 1]; durations are in days.
 from collections import Counter
 from collections.abc import Collection
 from datetime import UTC, datetime
+from hashlib import blake2b
 from typing import Annotated, Any, Literal, Self
 
 from langgraph.store.base import Item
@@ -265,6 +266,8 @@ class Turn(Frozen):
     """Whether the message had no id of its own, so that `turn_id` is made from its text."""
     heard: int = 0
     """How many of its messages were there when it was learnt; tool messages may come later."""
+    answers: tuple[tuple[str, str], ...] = ()
+    """Id and hash of the tool messages that it was learnt with; the hash is "" once what was said there was erased."""
     source_type: SourceType | None = None
     """The caller's word for human messages; None: the extractor's."""
     source_id: str
@@ -282,7 +285,9 @@ class Turn(Frozen):
     dropped: dict[str, int] = Field(default_factory=dict)
     """Reason code → how many proposals were refused before consolidation."""
     taught: tuple[str, ...] = ()
-    """Ids of the records an earlier text of this turn taught, which an edit replaces."""
+    """Ids of the records that earlier words of this turn taught, which an edit or another answer replaces."""
+    unsaid: tuple[str, ...] = ()
+    """Ids of the messages with those words."""
     applied: int = 0
     """Order of consolidation within the owner's turns; 0 until then."""
     applied_at: Utc | None = None
@@ -317,11 +322,28 @@ class Turn(Frozen):
         if stored.digest == "":
             return True
         if stored.status == "done" and stored.digest == self.digest:
-            return stored.heard >= len(self.messages)
+            ours = {words for _, words in (*self.answers, *self.answered())}
+            return stored.knows(self) or any(words not in ours for _, words in stored.answers)
         if self.leased_to is None:
             return False
-        said_since = stored.digest != self.digest or len(stored.messages) != len(self.messages)
+        said_since = stored.digest != self.digest or stored.answered() != self.answered()
         return stored.status == "done" or said_since
+
+    def answered(self) -> tuple[tuple[str, str], ...]:
+        """Id and hash of its tool messages, in order."""
+        return tuple((m.id, _short(f"{m.name}\n{m.text}")) for m in self.messages if m.role == "tool")
+
+    def knows(self, other: "Turn") -> bool:
+        """Whether what tools say in the other turn was learnt in this one, or waits in it, or was erased."""
+        if self.status == "done" and not self.answers and self.heard > 1:  # learnt before answers were kept
+            return self.heard >= len(other.messages)
+        said = {words for _, words in (self.answers if self.status == "done" else self.answered())}
+        erased = {i for i, words in self.answers if not words}
+        return all(words in said or i in erased for i, words in other.answered())
+
+
+def _short(text: str) -> str:
+    return blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 class Usage(Frozen):

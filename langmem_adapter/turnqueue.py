@@ -178,7 +178,7 @@ async def _hear(io: IO, turn: Turn, known: bool, claimed: datetime | None, now: 
         return turn
     if stored is None and io.late:  # it waits in the backlog now, or was erased from there
         raise TimeoutError("the turn went on without being heard")
-    if stored is not None and stored.digest == turn.digest and len(stored.messages) >= len(turn.messages):
+    if stored is not None and stored.digest == turn.digest and stored.knows(turn):
         if claimed is None and until is None and goes_on(stored):
             await io.commit([turn_put(ns, stored.change(leased_until=None))], expect=versions)
         if claimed is None or not _is_free(stored, claimed, at_once=True):

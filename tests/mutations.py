@@ -143,7 +143,7 @@ MUTATIONS = (
     Mutation(
         "that a learnt turn is not learnt again",
         "records.py",
-        (("            return stored.heard >= len(self.messages)\n", "            return False\n"),),
+        (("            return stored.knows(self) or ", "            return False and "),),
         "tests/faults/test_again.py::test_by_two_callers_of_whom_neither_was_done_when_both_had_extracted",
     ),
     Mutation(

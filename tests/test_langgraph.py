@@ -305,6 +305,27 @@ class TestLearning:
         assert [s.source_type for s in record.sources] == ["tool_output"]
         assert record.confidence == 0.30
 
+    def test_its_other_answer_in_a_fork_replaces_what_it_taught(self, make):
+        answers = ["lives in Rome", "lives in Oslo"]
+        script = {a: [fact(f"The user {a}.", "home/location", a.split()[-1])] for a in answers}
+        memory = make(extractor=Scripted(script), tool_sources=["crm"])
+
+        @tool
+        def crm() -> str:
+            """The customer's record."""
+            return answers.pop(0)
+
+        asks = AIMessage("", tool_calls=[{"name": "crm", "args": {}, "id": "c1"}])
+        model = Model(replies=[asks, "In Rome.", asks, "In Oslo."])
+        app = toolbox(memory, model, crm, checkpointer=InMemorySaver())
+        app.invoke({"messages": [HumanMessage("Where do I live?", id="h")]}, config())
+        assert [r.content for r in memory.get_all(user_id="u")] == ["The user lives in Rome."]
+        [before] = [
+            s for s in app.get_state_history(config()) if s.next == ("model",) and len(s.values["messages"]) == 1
+        ]
+        app.invoke(None, {"configurable": {**before.config["configurable"], "user_id": "u"}})
+        assert [r.content for r in memory.get_all(user_id="u")] == ["The user lives in Oslo."]
+
     def test_other_tools_teach_nothing(self, memory):
         @tool
         def profile() -> str:
@@ -364,7 +385,7 @@ class TestLearning:
         assert len(memory.get_all(user_id="u")) == 1
 
 
-def toolbox(memory: Memory, model: Model, *tools: Any, name: str = "tools") -> Any:
+def toolbox(memory: Memory, model: Model, *tools: Any, name: str = "tools", checkpointer: Any = None) -> Any:
     builder = StateGraph(MemoryState)
     builder.add_node("recall", recall_node(memory))
     builder.add_node("model", call(model))
@@ -374,7 +395,7 @@ def toolbox(memory: Memory, model: Model, *tools: Any, name: str = "tools") -> A
     builder.add_edge("recall", "model")
     builder.add_conditional_edges("model", tools_condition, {"tools": name, END: "remember"})
     builder.add_edge(name, "model")
-    return builder.compile()
+    return builder.compile(checkpointer=checkpointer)
 
 
 def test_the_block_is_the_same_through_a_tool_loop(memory):

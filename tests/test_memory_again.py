@@ -1,6 +1,7 @@
 """Saying a thing again, taking things back, other people, the application's facts: kinds of faults found by others."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from invariants import whole
@@ -245,6 +246,87 @@ class TestTools:
         memory.remember([asked, answer], user_id="u", session_id="A")
         assert active(memory) == ["The user's timezone is Europe/Riga."]
         assert memory.remember([asked, answer], user_id="u", session_id="A") == []
+
+    @pytest.fixture(params=["inline", "background"])
+    def crm(self, make, request) -> "Crm":
+        return Crm(make, request.param)
+
+    @pytest.mark.parametrize("keep_turns", ["text", "nothing"])
+    def test_an_answer_in_a_fork_replaces_that_of_the_old_branch(self, make, keep_turns):
+        crm = Crm(make, "inline", keep_turns=keep_turns)
+        crm.answers(("golf", "t1"))
+        [tea] = [r for r in whole(crm.memory) if "tea" in r.content]
+        crm.answers(("tennis", "t2"))
+        assert crm.believed == {"golf": "retracted", "tennis": "active", "tea": "active"}
+        assert tea in whole(crm.memory)  # the user said it in both
+        assert crm.answers(("tennis", "t2")) == 0
+        crm.answers(("golf", "t1"))  # back to the first branch
+        assert sorted(active(crm.memory)) == ["The user likes golf.", "The user likes tea."]
+
+    def test_so_does_another_answer_under_its_id(self, crm):
+        crm.answers(("golf", "t1"))
+        crm.answers(("tennis", "t1"))
+        assert crm.believed == {"golf": "retracted", "tennis": "active", "tea": "active"}
+
+    def test_an_answer_where_the_old_branch_had_none_to_learn_from_is_heard(self, crm):
+        crm.answers(("timeout", "t1"))
+        crm.answers(("tennis", "t2"))
+        assert crm.believed == {"tennis": "active", "tea": "active"}
+
+    def test_answers_before_the_fork_stay(self, crm):
+        crm.answers(("golf", "t1"), ("chess", "t2"))
+        crm.answers(("golf", "t1"), ("tennis", "t3"))
+        assert crm.believed == {"golf": "active", "chess": "retracted", "tennis": "active", "tea": "active"}
+
+    def test_one_answer_more_takes_nothing_back(self, crm):
+        """Also if those before it were cut out of a long thread since."""
+        crm.answers(("golf", "t1"))
+        crm.answers(("golf", "t1"), ("chess", "t2"))
+        crm.answers(("chess", "t2"), ("tennis", "t3"))
+        assert crm.believed == dict.fromkeys(("golf", "chess", "tennis", "tea"), "active")
+        assert crm.answers(("golf", "t1"), ("chess", "t2"), ("tennis", "t3")) == 0
+        assert crm.answers() == 0
+
+    def test_the_same_answer_again_is_not_read_again(self, crm):
+        crm.answers(("golf", "t1"))
+        assert crm.answers(("golf", "t2")) == 0
+        assert crm.believed == {"golf": "active", "tea": "active"}
+
+    def test_of_a_turn_that_waits_the_newer_branch_is_learnt(self, make):
+        crm = Crm(make, "background", debounce_seconds=60)
+        crm.answers(("golf", "t1"), drained=False)
+        crm.answers(("tennis", "t2"))
+        assert crm.believed == {"tennis": "active", "tea": "active"}
+
+    def test_what_a_forgotten_tool_said_stays_forgotten_when_another_answers(self, crm):
+        crm.answers(("golf", "t1"))
+        crm.memory.forget_source("crm", user_id="u")
+        crm.answers(("golf", "t1"), ("chess", "t2"))
+        crm.answers(("golf", "t1"), ("tennis", "t3"))
+        assert crm.believed == {"chess": "retracted", "tennis": "active", "tea": "active"}
+
+
+class Crm:
+    """A thread in which the user says that they like tea, and tools answer what else they like."""
+
+    def __init__(self, make: Any, when: str, **options: Any) -> None:
+        liked = ("golf", "tennis", "chess", "tea")
+        self.extractor = Scripted({f"likes {w}": [fact(f"The user likes {w}.", value=w)] for w in liked})
+        self.memory: Memory = make(extractor=self.extractor, tool_sources=["crm"], when=when, **options)
+
+    def answers(self, *said: tuple[str, str], drained: bool = True) -> int:
+        """The thread with these answers goes through a graph; how many texts were read to learn from it."""
+        before = len(self.extractor.asked)
+        typed = HumanMessage("likes tea", id="h1")
+        told = [ToolMessage(f"likes {w}", tool_call_id=i, name="crm", id=i) for w, i in said]
+        self.memory.recall([typed], user_id="u", session_id="s")
+        self.memory.remember([typed, *told], user_id="u", session_id="s", heard=True)
+        assert not drained or self.memory.drain(20)
+        return len(self.extractor.asked) - before
+
+    @property
+    def believed(self) -> dict[str, str]:
+        return {r.value: r.status for r in whole(self.memory)}
 
 
 class TestApplication:

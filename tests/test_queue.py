@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from queue_processes import liked
 from support import Clock
 from test_event_loop import heartbeat
@@ -65,23 +65,24 @@ class Slow:
         return lives(messages)
 
 
-def by(memory: Memory, way: str, message: HumanMessage) -> threading.Thread:
-    """Begin to learn a message, in one of three ways; the thread ends when it is learnt or has failed."""
+def by(memory: Memory, way: str, *thread: BaseMessage) -> threading.Thread:
+    """Begin to learn from a thread, in one of three ways; the Python thread ends when it is learnt or has failed."""
+    said = list(thread)
     if way == "remember":
-        memory.recall([message], user_id="u", session_id="s")
+        memory.recall(said[:1], user_id="u", session_id="s")
     ways = {
-        "background": lambda: memory.add(message, user_id="u", session_id="s"),
-        "add": lambda: memory.add(message, user_id="u", session_id="s"),
-        "remember": lambda: memory.remember([message], user_id="u", session_id="s", heard=True),
+        "background": lambda: memory.add(said, user_id="u", session_id="s"),
+        "add": lambda: memory.add(said, user_id="u", session_id="s"),
+        "remember": lambda: memory.remember(said, user_id="u", session_id="s", heard=True),
     }
 
     def begin() -> None:
         with contextlib.suppress(ModelFailed, StoreClosed):
             ways[way]()
 
-    thread = threading.Thread(target=begin)
-    thread.start()
-    return thread
+    begun = threading.Thread(target=begin)
+    begun.start()
+    return begun
 
 
 WAYS = ("background", "add", "remember")
@@ -122,6 +123,38 @@ def test_an_edit_made_while_the_old_text_is_extracted_wins(make, way, fails):
     edited.join()
     slow.go.set()
     thread.join()
+    memory.drain(10)
+    assert [(r.content, r.status) for r in memory.get_all(user_id="u", status="all")] == [
+        ("The user lives in Oslo.", "active")
+    ]
+    assert memory.pending(user_id="u") == []
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["answers", "fails"])
+@pytest.mark.parametrize("way", WAYS)
+def test_so_does_another_answer_of_a_tool_in_a_fork(make, way, fails):
+    started, go = threading.Event(), threading.Event()
+
+    def answer(messages: Sequence[BaseMessage]) -> Any:
+        word = "Rome" if "Rome" in messages[1].text else "Oslo"
+        if word == "Rome":
+            started.set()
+            assert go.wait(30)
+            if fails:
+                return ValueError("boom")
+        found = {"content": f"The user lives in {word}.", "topic": "home/location", "value": word, "line": "l2"}
+        return {"facts": [found | {"excerpt": f"lives in {word}"}]}
+
+    def thread(word: str) -> list[BaseMessage]:
+        told = ToolMessage(f"lives in {word}", tool_call_id="c", name="crm", id=f"t-{word}")
+        return [HumanMessage("Where do I live?", id="h"), told]
+
+    memory = make_one(make, way, answer, tool_sources=["crm"])
+    first = by(memory, way, *thread("Rome"))
+    assert started.wait(10)
+    by(memory, way, *thread("Oslo")).join()
+    go.set()
+    first.join()
     memory.drain(10)
     assert [(r.content, r.status) for r in memory.get_all(user_id="u", status="all")] == [
         ("The user lives in Oslo.", "active")

@@ -5,7 +5,7 @@ all, and a turn that is delivered twice is applied once.
 """
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from langgraph.store.base import GetOp
 
@@ -25,7 +25,6 @@ from langmem_adapter.consolidation.rules import (
     turn_put,
     unsummarised,
 )
-from langmem_adapter.consolidation.undo import Names
 from langmem_adapter.errors import ModelFailed
 from langmem_adapter.ports import IO, retried
 from langmem_adapter.records import Judgement, MemoryRecord, Operation, Turn, Usage
@@ -125,11 +124,15 @@ async def _judgements(
 def _take_back(
     turn: Turn, known: dict[str, MemoryRecord], spoken: Mapping[str, Turn], rules: Rules, change: Change
 ) -> tuple[dict[str, MemoryRecord], list[Turn]]:
-    """The records and the other turns that read otherwise if an edited message never said its old words.
+    """The records and the other turns that read otherwise without what the turn does not say any more.
 
     What only those taught no longer holds; it stays as history, by itself.
     """
-    names = _said_in(turn, spoken.get(turn.turn_id), known.values())
+    unsaid = set(turn.unsaid) or {m.id for m in turn.messages}  # queued before `unsaid` was kept
+
+    def names(source_id: str | None, message_id: str | None) -> bool:
+        return source_id == turn.source_id and message_id in unsaid
+
     parts, undone = without(known, spoken.values(), names, rules, change)
     written = {i: r for part in parts for i, r in part.changed.items()} | {r.memory_id: r for r in undone.changed}
     gone = [known[i] for part in parts for i in part.gone if i in known] + list(undone.gone)
@@ -140,13 +143,11 @@ def _take_back(
     return written, [t for i, t in others.items() if t is not spoken[i]]
 
 
-def _said_in(turn: Turn, before: Turn | None, known: Iterable[MemoryRecord]) -> Names:
-    """Whether a (source id, message id) is of this turn, as it reads now or as it read before."""
-    ids: set[str | None] = {m.id for t in (turn, before) if t is not None for m in t.messages}
-    ids |= {c.message_id for c in before.candidates} if before is not None else set()
-    # A tool may have answered to the old words, of which only what it taught is left.
-    ids |= {s.message_id for r in known for s in r.sources if (s.source_id, s.seq) == (turn.source_id, turn.seq)}
-    return lambda source_id, message_id: source_id == turn.source_id and message_id in ids
+def _answers(turn: Turn) -> tuple[tuple[str, str], ...]:
+    """All that the turn's tools said and that stands, also what was cut out of the thread; and what was erased."""
+    now = turn.answered()
+    replaced = {*turn.unsaid, *(i for i, _ in now)}
+    return (*((i, words) for i, words in turn.answers if not words or i not in replaced), *now)
 
 
 def _done(turn: Turn, operations: list[Operation], judged: Mapping[int, Judgement], rules: Rules) -> Turn:
@@ -162,7 +163,9 @@ def _done(turn: Turn, operations: list[Operation], judged: Mapping[int, Judgemen
         judged=dict(judged),
         messages=turn.messages if any(o.memory_id is not None for o in operations) else (),
         heard=len(turn.messages),
+        answers=_answers(turn),
         taught=(),
+        unsaid=(),
         error=None,
         leased_until=None,
         leased_to=None,

@@ -68,14 +68,29 @@ def turns_of(
 
 
 def news(turn: Turn, stored: Turn | None) -> Turn | None:
-    """The turn if it teaches something new: None if it was learnt before; an edit names what its old text taught."""
+    """The turn if it teaches something new, None if it was learnt before.
+
+    If its message was edited, or a tool answered otherwise than when it was learnt, it names what is taken back.
+    """
     if stored is None:
         return turn
     if stored.digest == "":  # erased
         return None
-    # Until this is learnt, what it led to before stands, and may be decided again when others go.
-    turn = turn.change(
+    edited, learnt, known = stored.digest != turn.digest, stored.status == "done", stored.knows(turn)
+    if not edited and learnt and known:
+        return None
+    erased = {i for i, words in stored.answers if not words}
+    replaced = _said_in(turn, stored) if edited else [] if known else _left_behind(turn, stored)
+    taught = [o.memory_id for o in stored.operations if o.memory_id and replaced]
+    return turn.change(
+        messages=tuple(m for m in turn.messages if m.id not in erased),
         seq=stored.seq,
+        erased=stored.erased and not edited,
+        attempts=0 if edited or learnt else stored.attempts,
+        taught=tuple(dict.fromkeys((*stored.taught, *taught))),
+        unsaid=tuple(dict.fromkeys((*stored.unsaid, *replaced))),
+        # Until this is learnt, what it led to before stands, and may be decided again when others go.
+        answers=stored.answers,
         candidates=stored.candidates,
         operations=stored.operations,
         judged=stored.judged,
@@ -83,12 +98,22 @@ def news(turn: Turn, stored: Turn | None) -> Turn | None:
         applied_at=stored.applied_at,
         note=stored.note,
     )
-    if stored.digest == turn.digest:
-        if stored.status == "done":  # a tool may have answered since
-            return turn.change(erased=stored.erased) if len(turn.messages) > stored.heard else None
-        return turn.change(taught=stored.taught, attempts=stored.attempts)
-    taught = (*stored.taught, *(o.memory_id for o in stored.operations if o.memory_id))
-    return turn.change(taught=tuple(dict.fromkeys(taught)))
+
+
+def _said_in(turn: Turn, stored: Turn) -> list[str]:
+    """Ids of all messages that a turn was learnt with."""
+    told = [c.message_id for c in stored.candidates if c.message_id is not None]
+    return [turn.messages[0].id, *(m.id for m in stored.messages), *told, *(i for i, _ in stored.answers)]
+
+
+def _left_behind(turn: Turn, stored: Turn) -> list[str]:
+    """Ids of the tool messages that a turn was learnt with, behind the last that is there still.
+
+    Those before it may have been cut out of a long thread.
+    """
+    said = {words for _, words in turn.answered()}
+    there = [at for at, (_, words) in enumerate(stored.answers) if words in said]
+    return [i for i, _ in stored.answers[max(there, default=-1) + 1 :]]
 
 
 def said_again(turn: Turn, earlier: Sequence[Turn]) -> Turn:
