@@ -9,6 +9,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from support import Clock, Scripted, fact
 
+from langmem_adapter.consolidation import replay
+from langmem_adapter.consolidation.rules import consolidated
 from langmem_adapter.errors import InvalidInput, MemoryNotFound, OnHold, UnknownTopic
 from langmem_adapter.langgraph import MemoryState, add_memory
 from langmem_adapter.memory import Memory
@@ -138,6 +140,29 @@ class TestSource:
         memory.update(veg.memory_id, user_id="u", content="The user is vegan.")
         memory.forget_source("correction", user_id="u")
         assert contents(memory) == ["The user is vegan."]
+
+    def test_only_what_may_read_otherwise_is_decided_again(self, make, monkeypatch):
+        """Of many likes those of the thing that the source spoke of, or that are called so."""
+        likes = {f"I like {word}": word for word in ("tea", "milk", "rum", "figs", "chess", "maps", "opera")}
+        script = {
+            said: [fact(f"The user likes {word}.", "preference/likes", "like", slot=word)]
+            for said, word in likes.items()
+        }
+        memory = make(extractor=Scripted(script))
+        for session in ("s1", "s2"):
+            for n, said in enumerate(likes):
+                memory.add(HumanMessage(said, id=f"{session}h{n}"), user_id="u", session_id=session)
+        played: list[str] = []
+
+        def counted(candidate: Any, *rest: Any) -> Any:
+            played.append(candidate.slot)
+            return consolidated(candidate, *rest)
+
+        monkeypatch.setattr(replay, "consolidated", counted)
+        memory.forget_source("s1h0", user_id="u")
+        assert set(played) == {"tea"}
+        memory.add(HumanMessage("I like nothing", id="s1h1"), user_id="u", session_id="s1")  # an edit
+        assert set(played) == {"tea", "milk"}
 
     def test_what_was_noted_of_a_memory_stays_when_it_is_decided_again(self, make):
         """That it was held and let out, and that the rules decided because the judge failed."""

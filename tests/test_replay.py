@@ -21,6 +21,7 @@ SLOTS: dict[str, tuple[str, list[str]]] = {
     "diet": ("diet", ["vegetarian", "vegan", "fish", "meat"]),
     "home": ("home/location", ["Rome", "Bonn", "Bonn, Germany"]),
     "tea": ("preference/likes", ["like", "dislike"]),
+    "milk": ("preference/likes", ["like", "dislike"]),
     "note": ("general", ["tall", "busy"]),
     "editor": ("preference/tool", ["vim", "helix", "emacs"]),
 }
@@ -60,7 +61,7 @@ class Event:
 
     def candidate(self) -> Candidate:
         topic, _ = (SLOTS | KEPT_UP)[self.slot]
-        named = self.slot in ("tea", *KEPT_UP)
+        named = topic == "preference/likes" or self.slot in KEPT_UP
         slot = self.slot if named else self.value if topic == "preference/tool" else ""
         intent: Any = "retract" if self.what == "end" else "assert"
         content = f"The user's {self.slot} is {self.value}."
@@ -70,7 +71,11 @@ class Event:
 
 def history(seed: int, *, kept_up: bool = False) -> list[Event]:
     rng = random.Random(seed)
-    slots = [rng.choice(list(KEPT_UP)), rng.choice(list(SLOTS))] if kept_up else rng.sample(list(SLOTS), 2)
+    slots = (
+        [rng.choice(list(KEPT_UP)), rng.choice(list(SLOTS))]
+        if kept_up
+        else rng.sample(list(SLOTS), rng.choice([2, 2, 3]))
+    )
 
     def event(n: int, what: str, kind: str, source: str, also: Event | None = None) -> Event:
         slot = rng.choice([s for s in slots if also is None or s != also.slot])

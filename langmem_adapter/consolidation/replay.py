@@ -6,7 +6,7 @@ what the source changed; all else keeps every byte. No model is asked: verdicts 
 
 import itertools
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from langmem_adapter.consolidation.apply import Applied, Change, fresh_id, supports
@@ -15,6 +15,7 @@ from langmem_adapter.consolidation.rules import SEQS_A_TURN, Rules, consolidated
 from langmem_adapter.consolidation.undo import Names, Undone, undo, unlink
 from langmem_adapter.records import Candidate, MemoryRecord, Operation, Turn
 from langmem_adapter.text import slot as normal
+from langmem_adapter.text import stems
 
 NEAR_IDENTICAL = "near_identical"
 """The reason of a MERGE that made one record of two (see `maintenance`); kept, like a deletion, without a candidate."""
@@ -255,16 +256,13 @@ def untied(
 
 
 def _connected(records: Mapping[str, MemoryRecord], steps: Sequence[Step], rules: Rules) -> "_Union":
-    """Facts of one topic influence each other, except where they stand side by side and nothing ends or replaces one:
-    there only those do that went into one record."""
+    """Facts influence each other that went into one record, or were compared: on one slot, or in the same words; of a
+    topic on which something ended or was replaced by its name, all."""
     whole = {s.candidate.topic for s in steps if s.candidate is not None and _reaches_all(s, s.candidate, rules)}
     union = _Union()
     for step in steps:
-        if step.candidate is not None and step.candidate.topic in whole:
-            union.join(("topic", step.candidate.topic), ("step", *step.place))
-        for i in (step.operation.memory_id, step.operation.target_id, step.turn.corrects):
-            if i is not None:
-                union.join(("record", i), ("step", *step.place))
+        for reached in _reached(step, rules, whole):
+            union.join(reached, ("step", *step.place))
     for r in records.values():
         for i in (*r.supersedes, r.superseded_by, r.contests, *r.contested_by):
             if i is not None:
@@ -273,9 +271,24 @@ def _connected(records: Mapping[str, MemoryRecord], steps: Sequence[Step], rules
 
 
 def _reaches_all(step: Step, candidate: Candidate, rules: Rules) -> bool:
-    exclusive = candidate.topic in rules.topics and rules.topics.get(candidate.topic).exclusive
-    by_name = candidate.intent == "retract" or candidate.replaces is not None or step.turn.corrects is not None
-    return bool(exclusive) or by_name
+    by_name = candidate.intent == "retract" or step.turn.corrects is not None
+    return candidate.replaces is not None or (by_name and not _exclusive(candidate, rules))
+
+
+def _exclusive(candidate: Candidate, rules: Rules) -> bool:
+    return candidate.topic in rules.topics and bool(rules.topics.get(candidate.topic).exclusive)
+
+
+def _reached(step: Step, rules: Rules, whole: Collection[str]) -> Iterator[object]:
+    candidate, judged = step.candidate, step.turn.judged.get(step.at)
+    if candidate is not None and candidate.topic in whole:
+        yield "topic", candidate.topic
+    elif candidate is not None and _exclusive(candidate, rules):
+        yield "slot", candidate.topic, rules.topics.slot_of(candidate.topic, candidate.slot, candidate.value)
+        if said := stems(candidate.content):
+            yield "words", candidate.topic, said
+    ids = (step.operation.memory_id, step.operation.target_id, step.turn.corrects, judged and judged.target_id)
+    yield from (("record", i) for i in ids if i is not None)
 
 
 class _Union:
