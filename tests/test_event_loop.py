@@ -1,11 +1,13 @@
 """The event loop stays free: a slow model in a thread, a very long message, many turns at once."""
 
 import asyncio
+import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
+import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.graph import START, MessagesState, StateGraph
@@ -14,6 +16,7 @@ from support import Model, config
 from langmem_adapter import Memory
 from langmem_adapter.extraction.model import ModelExtractor
 from langmem_adapter.langgraph import MemoryState, recall_node, remember_node
+from langmem_adapter.records import MemoryRecord
 from langmem_adapter.testing import ScriptedChatModel
 
 GAP = 0.050
@@ -146,3 +149,30 @@ async def test_fifty_turns_at_once_share_the_loop(tmp_path):
         for warm in (bare, app):
             await warm.ainvoke({"messages": [HumanMessage("Hello", id="w")]}, config("warm"))
         await free(lambda: fifty(app), lambda: fifty(bare))
+
+
+@pytest.mark.parametrize("what", ["forget a source", "edit a message", "delete"])
+async def test_what_goes_through_all_that_is_known_of_a_user_does_so_in_a_thread(tmp_path, monkeypatch, what):
+    likes = [
+        f"I like {a} {b}" for a in ("red", "green", "blue", "black") for b in ("tea", "figs", "maps", "hats", "boats")
+    ]
+    with Memory(tmp_path / "m.db") as memory:
+        for n, said in enumerate(likes):
+            memory.add(HumanMessage(said, id=f"h{n}"), user_id="u", session_id="s")
+        [first, *_] = memory.get_all(user_id="u")
+        readers: set[threading.Thread] = set()
+        stored = MemoryRecord.stored.__func__
+
+        def noted(cls: Any, item: Any, *rest: Any) -> Any:
+            readers.add(threading.current_thread())
+            return stored(cls, item, *rest)
+
+        monkeypatch.setattr(MemoryRecord, "stored", classmethod(noted))
+        ways: dict[str, Callable[[], Awaitable[object]]] = {
+            "forget a source": lambda: memory.aforget_source("h3", user_id="u"),
+            "edit a message": lambda: memory.aadd(HumanMessage("Hello!", id="h3"), user_id="u", session_id="s"),
+            "delete": lambda: memory.adelete(first.memory_id, user_id="u", previous="restore"),
+        }
+        await ways[what]()
+        assert readers
+        assert threading.current_thread() not in readers

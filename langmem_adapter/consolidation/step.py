@@ -4,10 +4,11 @@ Everything one turn leads to, the turn itself included, is one conditional commi
 all, and a turn that is delivered twice is applied once.
 """
 
+import functools
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from langgraph.store.base import GetOp
+from langgraph.store.base import GetOp, SearchItem
 
 from langmem_adapter.consent import settings_in, settings_op
 from langmem_adapter.consolidation import neighbours
@@ -26,10 +27,14 @@ from langmem_adapter.consolidation.rules import (
     unsummarised,
 )
 from langmem_adapter.errors import ModelFailed
-from langmem_adapter.ports import IO, retried
+from langmem_adapter.namespaces import Namespace
+from langmem_adapter.ports import IO, retried, worked
 from langmem_adapter.records import Judgement, MemoryRecord, Operation, Turn, Usage
 
 logger = logging.getLogger("langmem_adapter")
+
+A_RECORD = 500
+"""Characters that a stored record or turn has at the least."""
 
 
 async def consolidate(io: IO, turn: Turn, rules: Rules) -> list[Operation]:
@@ -69,9 +74,12 @@ async def _once(io: IO, turn: Turn, rules: Rules, asked: _Asked) -> list[Operati
     turn = turn.change(seq=turn.seq or place)
     known = neighbours.records(results)
     spoken: dict[str, Turn] = {}
+    length = 0
     if turn.taught:  # what it taught may be anywhere by now: in what replaced it, and in what replaced that
-        known |= {i.key: MemoryRecord.stored(i) for i in await neighbours.everything(io, facts)}
-        spoken = {i.key: t for i in await neighbours.everything(io, turns) if spaces(t := Turn.stored(i))[0] == facts}
+        items = [*await neighbours.everything(io, facts), *await neighbours.everything(io, turns)]
+        length = A_RECORD * len(items)
+        records, spoken = await worked(io, functools.partial(_read, items, facts), length)
+        known |= records
     near: list[list[MemoryRecord]] = [[] for _ in turn.candidates]
     if rules.judge is not None:
         believable = [c for c in turn.candidates if not c.held]  # what is held back is shown to no model
@@ -88,7 +96,11 @@ async def _once(io: IO, turn: Turn, rules: Rules, asked: _Asked) -> list[Operati
     note = "judge_failed" if failed else None
     numbers = counter(versions[turns], known.values())
     change = Change(owner_of(turn), now, rules.policy, numbers, note, rules.exclusive)
-    written, others = _take_back(turn, known, spoken, rules, change) if turn.taught else ({}, [])
+    written: dict[str, MemoryRecord] = {}
+    others: list[Turn] = []
+    if turn.taught:
+        take_back = functools.partial(_take_back, turn, known, spoken, rules, change)
+        written, others = await worked(io, take_back, length)
     operations = []
     for n, candidate in enumerate(turn.candidates):
         applied = consolidated(candidate, turn, known, rules, change, judged.get(n))
@@ -119,6 +131,13 @@ async def _judgements(
         return {}, True
     rules.on_usage(turn, "judge", usage)
     return judged, False
+
+
+def _read(items: Iterable[SearchItem], facts: Namespace) -> tuple[dict[str, MemoryRecord], dict[str, Turn]]:
+    """The records of a namespace, and the turns that taught them."""
+    records = {i.key: MemoryRecord.stored(i) for i in items if i.namespace == facts}
+    turns = {i.key: Turn.stored(i) for i in items if i.namespace != facts}
+    return records, {i: t for i, t in turns.items() if spaces(t)[0] == facts}
 
 
 def _take_back(

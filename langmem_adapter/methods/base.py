@@ -14,7 +14,7 @@ from langmem_adapter.consolidation.rules import Rules
 from langmem_adapter.errors import InvalidInput, MemoryNotFound
 from langmem_adapter.guard import Guard
 from langmem_adapter.namespaces import Reader
-from langmem_adapter.ports import IO, run
+from langmem_adapter.ports import IO, Ask, run
 from langmem_adapter.records import MemoryRecord
 from langmem_adapter.scoring import Weights
 from langmem_adapter.stores.base import MemoryStore
@@ -89,6 +89,10 @@ class Base:
             self._on_event(event, data)
         except Exception:  # what a listener does wrong must not undo what was done
             logger.exception("on_event failed for %s", event)
+
+    async def _apart(self, io: IO, step: Callable[[IO], Coroutine[Any, Any, T]]) -> T:
+        """The result of a step that goes through all of an owner's records: in a thread, if there is an event loop."""
+        return await io.ask(Ask(lambda _: run(step(self.io))), None)
 
     async def _require(
         self, io: IO, memory_id: str, reader: Reader, *, expired: bool = False

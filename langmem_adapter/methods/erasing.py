@@ -64,7 +64,9 @@ class Erasing(Reading, Upkeep):
             raise InvalidInput(f"memory ids must be non-empty strings, got {memory_ids!r:.120}")
         if previous not in ("stay", "restore", "refuse"):
             raise InvalidInput(f"previous must be 'stay', 'restore' or 'refuse', got {previous!r}")
-        self._erased(await forgetting.delete(io, owner, ids, previous, self._rules, self._threads))
+        self._erased(
+            await self._apart(io, lambda io: forgetting.delete(io, owner, ids, previous, self._rules, self._threads))
+        )
         return len(set(ids))
 
     async def _delete_all(self, io: IO, *, user_id: str, app_name: str = "default") -> int:
@@ -74,7 +76,7 @@ class Erasing(Reading, Upkeep):
         """
         owner = Reader(user_id, app_name)
         await self._unsay(io, owner, lambda turn: None)
-        receipt = await forgetting.delete_all(io, owner, self._rules, self._threads)
+        receipt = await self._apart(io, lambda io: forgetting.delete_all(io, owner, self._rules, self._threads))
         return len(self._erased(receipt).erased)
 
     async def _forget_source(
@@ -100,14 +102,12 @@ class Erasing(Reading, Upkeep):
         owner = arguments.owner(user_id, app_name, scope)
         if not dry_run:
             await self._unsay(io, owner, lambda turn: forgetting.unsaid_by(turn, source_id))
-        receipt = await forgetting.forget_source(
+        extract = self._learner.candidates if reextract else None
+        receipt = await self._apart(
             io,
-            owner,
-            source_id,
-            self._rules,
-            self._threads,
-            dry_run=dry_run,
-            extract=self._learner.candidates if reextract else None,
+            lambda io: forgetting.forget_source(
+                io, owner, source_id, self._rules, self._threads, dry_run=dry_run, extract=extract
+            ),
         )
         return receipt if dry_run else self._erased(receipt)
 

@@ -10,7 +10,7 @@ from langmem_adapter import arguments, maintenance
 from langmem_adapter.errors import MemoryAdapterError
 from langmem_adapter.methods.base import Base, twins
 from langmem_adapter.namespaces import Reader
-from langmem_adapter.ports import IO, Ask, run
+from langmem_adapter.ports import IO, Ask
 from langmem_adapter.records import Maintenance
 
 
@@ -67,11 +67,7 @@ class Upkeep(Base):
         return report
 
     async def _kept_up(self, io: IO, reader: Reader, limits: maintenance.Limits) -> maintenance.Kept:
-        # In a thread, if there is an event loop: all of an owner's records are compared.
-        keep_up: Ask[Reader, maintenance.Kept] = Ask(
-            lambda r: run(maintenance.keep_up(self.io, r, self._rules, limits, self._threads))
-        )
-        kept = await io.ask(keep_up, reader)
+        kept = await self._apart(io, lambda io: maintenance.keep_up(io, reader, self._rules, limits, self._threads))
         if kept.pending:
             self.report("erasure_pending", user_id=reader.user_id)
         if any(u.action == "alert" for u in kept.done):
