@@ -108,6 +108,15 @@ class TestSource:
         assert left.needs_regeneration is (keep == "nothing")
         assert left.confidence == 0.90
 
+    @pytest.mark.parametrize("topic", ["preference/likes", "general"])
+    def test_what_is_extracted_anew_is_there_once(self, make, topic):
+        likes = [fact(f"The user likes {w}.", topic, w, slot=w) for w in ("tea", "milk")]
+        memory = make(extractor=Scripted({"likes tea, likes milk": likes, "likes tea, likes milk!": likes}))
+        memory.add("likes tea, likes milk", user_id="u", session_id="s1")
+        memory.add("likes tea, likes milk!", user_id="u", session_id="s2")
+        memory.forget_source("s1", user_id="u", reextract=True)
+        assert sorted(r.slot for r in memory.get_all(user_id="u", status="all")) == ["milk", "tea"]
+
     def test_reextracting_reads_the_remaining_turns_again(self, make):
         class Learning:
             """An extractor that has become better."""

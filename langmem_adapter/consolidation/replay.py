@@ -89,7 +89,7 @@ def rebuild(
     result. `extracted`: the candidates of turns that were extracted anew, by turn id.
     """
     ids = _Ids(records.values())
-    for group in touched(records, steps, names, rules):
+    for group in touched(records, steps, names, rules, by_topic=bool(extracted)):
         if not all(s.playable for s in group.steps):
             continue
         if any(s.candidate is not None and s.candidate.topic not in rules.topics for s in group.steps):
@@ -232,9 +232,14 @@ class Group:
         return {s.candidate.topic for s in self.steps if s.candidate is not None}
 
 
-def touched(records: Mapping[str, MemoryRecord], steps: Sequence[Step], names: Names, rules: Rules) -> list[Group]:
-    """The groups of steps in which the source had a part."""
-    union = _connected(records, steps, rules)
+def touched(
+    records: Mapping[str, MemoryRecord], steps: Sequence[Step], names: Names, rules: Rules, *, by_topic: bool = False
+) -> list[Group]:
+    """The groups of steps in which the source had a part.
+
+    `by_topic`: one for each topic, as nobody knows yet with which of its facts something extracted anew will meet.
+    """
+    union = _connected(records, steps, rules, by_topic=by_topic)
     groups: dict[object, list[Step]] = defaultdict(list)
     for step in steps:
         groups[union.root(("step", *step.place))].append(step)
@@ -255,10 +260,16 @@ def untied(
     return {s.turn.turn_id for s in steps} - needed
 
 
-def _connected(records: Mapping[str, MemoryRecord], steps: Sequence[Step], rules: Rules) -> "_Union":
+def _connected(
+    records: Mapping[str, MemoryRecord], steps: Sequence[Step], rules: Rules, *, by_topic: bool = False
+) -> "_Union":
     """Facts influence each other that went into one record, or were compared: on one slot, or in the same words; of a
     topic on which something ended or was replaced by its name, all."""
-    whole = {s.candidate.topic for s in steps if s.candidate is not None and _reaches_all(s, s.candidate, rules)}
+    whole = {
+        s.candidate.topic
+        for s in steps
+        if s.candidate is not None and (by_topic or _reaches_all(s, s.candidate, rules))
+    }
     union = _Union()
     for step in steps:
         for reached in _reached(step, rules, whole):
