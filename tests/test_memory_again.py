@@ -166,11 +166,12 @@ class TestEdits:
         assert [r.content for r in memory.get_all(user_id="u")] == ["The user lives in Paris."]
         whole(memory)
 
-    def test_what_it_had_ended_stays_ended_where_something_else_holds_by_now(self, make):
-        memory = make()
+    @pytest.mark.parametrize("keep_turns", ["text", "nothing"])
+    def test_what_it_had_ended_stays_ended_where_something_else_holds_by_now(self, make, keep_turns):
+        memory = make(keep_turns=keep_turns)
         self.say(memory, ("I live in Paris.", "m0", "a"), ("I no longer live in Paris.", "m1", "b"))
         self.say(memory, ("I live in Rome.", "m2", "c"), ("It's raining.", "m1", "b"))
-        assert [r.content for r in memory.get_all(user_id="u")] == ["The user lives in Rome."]
+        assert self.all(memory) == [("The user lives in Paris.", "superseded"), ("The user lives in Rome.", "active")]
 
     def test_what_ended_it_brings_it_back_no_more(self, make):
         memory = make()

@@ -104,7 +104,9 @@ def _revived(record: MemoryRecord, view: dict[str, MemoryRecord], change: Change
     if holder is None:
         return record.change(superseded_by=None, status="active", invalidated_at=None, valid_to=None, contests=None)
     view[holder.memory_id] = holder.change(supersedes=(*holder.supersedes, record.memory_id))
-    return record.change(status="superseded", superseded_by=holder.memory_id)
+    # It was believed until then, as nothing had ended it before.
+    until = max(record.created_at, holder.created_at)
+    return change.superseded(record.change(valid_to=None), holder, "slot_taken").change(invalidated_at=until)
 
 
 def _holder(record: MemoryRecord, view: Mapping[str, MemoryRecord]) -> MemoryRecord | None:
