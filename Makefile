@@ -24,7 +24,7 @@ demo: $(STAMP)
 	@$(BIN)/python examples/travel_concierge.py $(ARGS)
 
 test: $(STAMP)
-	@$(BIN)/python -m pytest -n 2
+	@$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(STAMP)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .

@@ -173,6 +173,24 @@ class TestSource:
         memory.add(HumanMessage("I like nothing", id="s1h1"), user_id="u", session_id="s1")  # an edit
         assert set(played) == {"tea", "milk"}
 
+    def test_of_what_ended_only_what_may_have_is_decided_again(self, make, monkeypatch):
+        things = ("a boat", "a boat, red", "a car", "a dog", "a house")
+        script = {thing: [fact(f"The user has {thing}.", value=thing)] for thing in things}
+        script["no boat"] = [fact("The user has no boat any more.", value="boat", intent="retract")]
+        memory = make(extractor=Scripted(script))
+        say(memory, *things, "no boat")
+        assert contents(memory) == [f"The user has {thing}." for thing in ("a car", "a dog", "a house")]
+        played: list[str] = []
+
+        def counted(candidate: Any, *rest: Any) -> Any:
+            played.append(candidate.value)
+            return consolidated(candidate, *rest)
+
+        monkeypatch.setattr(replay, "consolidated", counted)
+        memory.forget_source("a boat, red", user_id="u")
+        assert set(played) == {"a boat", "a boat, red", "boat"}
+        assert contents(memory) == [f"The user has {thing}." for thing in ("a car", "a dog", "a house")]
+
     def test_what_was_noted_of_a_memory_stays_when_it_is_decided_again(self, make):
         """That it was held and let out, and that the rules decided because the judge failed."""
 

@@ -692,11 +692,11 @@ MARKS = ("\n", " ", "a ", "a.", "A_B ", "_", "-", "<", "![", "![](", "?q=", "'",
 
 
 @pytest.mark.parametrize("rule", DEFAULT_RULES, ids=lambda r: r.reason)
-def test_a_rule_reads_100_kb_of_its_own_words(rule):
+def test_a_rule_reads_40_kb_of_its_own_words(rule):
     """Over and over, in any order or each by itself: no pattern tries the rest of a text from each place anew."""
     own = list(dict.fromkeys(re.findall(r"[^\W\d_]{3,}", rule.pattern)))
     for unit in (*MARKS, " ".join(own) + " ", " ".join(f"{w} {w}" for w in own) + "\n", *(f"{w} " for w in own[::7])):
-        text = (unit * (100_000 // len(unit) + 1))[:100_000]
+        text = (unit * (40_000 // len(unit) + 1))[:40_000]
         assert rule.holds(text) in (True, False)
 
 

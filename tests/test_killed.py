@@ -19,7 +19,7 @@ from langmem_adapter import Memory, turnqueue
 from langmem_adapter.extraction.model import ModelExtractor
 from langmem_adapter.testing import ScriptedChatModel
 
-ROUNDS = 100 if os.environ.get("SOAK") else 8
+ROUNDS = 100 if os.environ.get("SOAK") else 6
 A_FILE = 10
 """Rounds with one file: what is compared grows with each."""
 

@@ -51,9 +51,10 @@ def near(results: Sequence[object], candidates: Sequence[Candidate], topics: Top
 
 def _sweeps(candidate: Candidate, topics: Topics) -> list[tuple[tuple[str, str], ...]]:
     # Of every status: what a slot held before is little, and one read is cheaper than one for each status.
-    if candidate.replaces is not None:
+    exclusive = topics.get(candidate.topic).exclusive
+    if candidate.replaces is not None or (candidate.intent == "retract" and not exclusive):  # named by its value
         return [(("topic", candidate.topic),)]
-    if not topics.get(candidate.topic).exclusive:
+    if not exclusive:
         return []
     return [(("topic", candidate.topic), ("slot", topics.slot_of(candidate.topic, candidate.slot, candidate.value)))]
 

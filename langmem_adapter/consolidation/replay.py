@@ -263,16 +263,14 @@ def untied(
 def _connected(
     records: Mapping[str, MemoryRecord], steps: Sequence[Step], rules: Rules, *, by_topic: bool = False
 ) -> "_Union":
-    """Facts influence each other that went into one record, or were compared: on one slot, or in the same words; of a
-    topic on which something ended or was replaced by its name, all."""
-    whole = {
-        s.candidate.topic
-        for s in steps
-        if s.candidate is not None and (by_topic or _reaches_all(s, s.candidate, rules))
-    }
+    """Facts influence each other that went into one record, or were compared: on one slot, or in the same words, or
+    with what was said to hold no longer; of a topic on which something was replaced by its name, all."""
+    spoken = [(s, s.candidate) for s in steps if s.candidate is not None]
+    whole = {c.topic for s, c in spoken if by_topic or _reaches_all(s, c, rules)}
+    ended = {(c.topic, normal(c.value)) for _, c in spoken if c.intent == "retract"}
     union = _Union()
     for step in steps:
-        for reached in _reached(step, rules, whole):
+        for reached in _reached(step, rules, whole, ended):
             union.join(reached, ("step", *step.place))
     for r in records.values():
         for i in (*r.supersedes, r.superseded_by, r.contests, *r.contested_by):
@@ -282,15 +280,15 @@ def _connected(
 
 
 def _reaches_all(step: Step, candidate: Candidate, rules: Rules) -> bool:
-    by_name = candidate.intent == "retract" or step.turn.corrects is not None
-    return candidate.replaces is not None or (by_name and not _exclusive(candidate, rules))
+    anything = (candidate.intent == "retract" and not normal(candidate.value)) or step.turn.corrects is not None
+    return candidate.replaces is not None or (anything and not _exclusive(candidate, rules))
 
 
 def _exclusive(candidate: Candidate, rules: Rules) -> bool:
     return candidate.topic in rules.topics and bool(rules.topics.get(candidate.topic).exclusive)
 
 
-def _reached(step: Step, rules: Rules, whole: Collection[str]) -> Iterator[object]:
+def _reached(step: Step, rules: Rules, whole: Collection[str], ended: Collection[tuple[str, str]]) -> Iterator[object]:
     candidate, judged = step.candidate, step.turn.judged.get(step.at)
     if candidate is not None and candidate.topic in whole:
         yield "topic", candidate.topic
@@ -298,6 +296,10 @@ def _reached(step: Step, rules: Rules, whole: Collection[str]) -> Iterator[objec
         yield "slot", candidate.topic, rules.topics.slot_of(candidate.topic, candidate.slot, candidate.value)
         if said := stems(candidate.content):
             yield "words", candidate.topic, said
+    elif candidate is not None:  # of a value that extends an ended one that is the beginning (see `decide.extends`)
+        value = normal(candidate.value)
+        begins = [value, *(value[:at] for at, sign in enumerate(value) if sign in " ,")]
+        yield from (("ended", candidate.topic, begin) for begin in begins if (candidate.topic, begin) in ended)
     ids = (step.operation.memory_id, step.operation.target_id, step.turn.corrects, judged and judged.target_id)
     yield from (("record", i) for i in ids if i is not None)
 

@@ -23,7 +23,7 @@ from langmem_adapter.checkpoint.sqlite import SqliteCheckpointer
 from langmem_adapter.errors import StoreClosed, StoreCorrupt, StoreFull
 
 TESTS = Path(__file__).parents[1]
-ROUNDS = 200 if os.environ.get("SOAK") else 8
+ROUNDS = 200 if os.environ.get("SOAK") else 6
 
 WRITER = f"""
 import sys
