@@ -97,10 +97,11 @@ async def unpause(io: IO, turn: Turn, now: datetime) -> None:
 
 async def went_on(io: IO, heard: Sequence[Turn], now: datetime) -> None:
     """Let anybody have the turns that the agent left for these, which were said in the same sessions."""
-    sessions = {t.session_id for t in heard} - {None}
-    for owner in dict.fromkeys(map(reader_of, heard)):
-        for turn in await queued(io, owner, ("pending",)) if sessions else []:
-            if goes_on(turn) and turn.session_id in sessions and all(turn.turn_id != t.turn_id for t in heard):
+    names = {t.turn_id for t in heard}
+    for owner, session_id in dict.fromkeys((reader_of(t), t.session_id) for t in heard if t.session_id is not None):
+        ns = owner.space("turns")
+        for item in await items_under(io, ns, {"status": "pending", "session_id": session_id}):
+            if item.namespace == ns and item.key not in names and goes_on(turn := Turn.stored(item)):
                 await unpause(io, turn, now)
 
 
