@@ -492,3 +492,17 @@ def test_what_has_expired_is_found_by_no_read(make):
         with pytest.raises(MemoryNotFound):
             read(op.memory_id, user_id="u")
     assert memory.delete(op.memory_id, user_id="u") == 1
+
+
+def test_a_person_who_corrects_one_side_of_a_contest_settles_it_with_all_others(make):
+    memory = make()
+    told = (("crm", "Bonn", "bootstrapped"), ("t1", "Rome", "tool_output"), ("t2", "Oslo", "tool_output"))
+    for source, city, kind in told:
+        memory.add_fact(
+            f"The user lives in {city}.", user_id="u", topic="home/location", value=city, source_id=source,
+            source_type=kind,
+        )  # fmt: skip
+    rome = next(r for r in memory.get_all(user_id="u", status="contested") if "Rome" in r.content)
+    memory.update(rome.memory_id, user_id="u", content="The user lives in Rome, near the river.")
+    assert [r.content for r in memory.get_all(user_id="u")] == ["The user lives in Rome, near the river."]
+    assert memory.get_all(user_id="u", status="contested") == []

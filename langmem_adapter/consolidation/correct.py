@@ -30,6 +30,8 @@ async def _once(io: IO, memory_id: str, content: str, turn: Turn, rules: Rules) 
         raise MemoryNotFound(f"no memory {memory_id!r} for user {turn.user_id!r}")
     record = MemoryRecord.stored(item)
     linked = await neighbours.linked(io, facts, [record])
+    if (incumbent := linked.get(record.contests or "")) is not None:  # others contest it too
+        linked |= await neighbours.linked(io, facts, [incumbent])
     candidate = corrected_to(record, content).change(message_id=turn.turn_id)
     decision = decided(record, candidate, linked)
     now = rules.clock()
@@ -88,7 +90,7 @@ def decided(record: MemoryRecord, candidate: Candidate, linked: Mapping[str, Mem
     if record.content == candidate.content:
         return Decision("NOOP", "corroborated", record)
     incumbent = linked.get(record.contests or "", record)
-    against = [r for r in linked.values() if r.status == "contested" and r is not record]
+    against = [r for r in linked.values() if r.status == "contested" and r.memory_id != record.memory_id]
     same = [c for c in against if same_fact(c, candidate)]
     won = [record] if incumbent is not record else []
     return Decision(

@@ -89,6 +89,7 @@ def rebuild(
     result. `extracted`: the candidates of turns that were extracted anew, by turn id.
     """
     ids = _Ids(records.values())
+    taken = {r.seq for r in records.values()}  # also by what stood in a step's place and is history now
     for group in touched(records, steps, names, rules, by_topic=bool(extracted)):
         if not all(s.playable for s in group.steps):
             continue
@@ -110,7 +111,7 @@ def rebuild(
                 pairs[step.turn.turn_id].append((step.candidate, after.operations.pop(step.place)))
         yield Rebuilt(
             known=frozenset(before.known),
-            changed={i: _kept(after.known[i], records.get(i)) for i in sorted(differ & after.known.keys())},
+            changed={i: _kept(after.known[i], records.get(i), taken) for i in sorted(differ & after.known.keys())},
             gone=frozenset(before.known.keys() - after.known.keys()),
             operations={p: o for p, o in after.operations.items() if before.operations.get(p) != o},
             replaced=frozenset(s.place for s in group.steps if s.turn.turn_id in again),
@@ -196,12 +197,15 @@ def _spoken_by(step: Step, names: Names) -> bool:
     return step.candidate is not None and names(step.turn.source_id, step.candidate.message_id)
 
 
-def _kept(record: MemoryRecord, stored: MemoryRecord | None) -> MemoryRecord:
-    if stored is None:
-        return record
-    # The numbers of one commit depend on all its candidates, of which only some were replayed.
-    same = stored.seq // SEQS_A_TURN == record.seq // SEQS_A_TURN
-    return record.change(seq=stored.seq if same else record.seq, metadata=stored.metadata)
+def _kept(record: MemoryRecord, stored: MemoryRecord | None, taken: set[int]) -> MemoryRecord:
+    if stored is not None:
+        record = record.change(metadata=stored.metadata)
+        # The numbers of one commit depend on all its candidates, of which only some were replayed.
+        if stored.seq // SEQS_A_TURN == record.seq // SEQS_A_TURN:
+            return record.change(seq=stored.seq)
+    seq = next(n for n in itertools.count(record.seq) if n not in taken)
+    taken.add(seq)
+    return record.change(seq=seq)
 
 
 def _alike(record: MemoryRecord, stored: MemoryRecord | None) -> bool:
@@ -405,6 +409,8 @@ def _correct(turn: Turn, candidate: Candidate, played: _Played, rules: Rules, ch
     if record is not None and record.status in ("active", "contested"):
         links = (*record.supersedes, record.superseded_by, record.contests, *record.contested_by)
         linked = {i: played.known[i] for i in links if i in played.known}
+        if (incumbent := linked.get(record.contests or "")) is not None:  # others contest it too
+            linked |= {i: played.known[i] for i in incumbent.contested_by if i in played.known}
         candidate = candidate.change(slot=record.slot)
         return corrected(decided(record, candidate, linked), candidate, turn, rules, change)
     # What was corrected never was; the person's word stands all the same, on whatever is there.
