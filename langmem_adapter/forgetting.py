@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
-from langgraph.store.base import PutOp, SearchItem
+from langgraph.store.base import PutOp
 
 from langmem_adapter.consent import Settings, not_on_hold, settings_in, settings_op
 from langmem_adapter.consolidation.apply import Change
@@ -20,10 +20,10 @@ from langmem_adapter.consolidation.rules import Rules, change_of, deed, record_p
 from langmem_adapter.consolidation.undo import Names, unlink
 from langmem_adapter.errors import InvalidInput, MemoryNotFound
 from langmem_adapter.namespaces import Namespace, Reader
+from langmem_adapter.paging import items_in, items_under, namespaces_under
 from langmem_adapter.ports import IO, retried
 from langmem_adapter.receipts import Checkpoints, carry_out, complete, new_receipt_id
 from langmem_adapter.records import Candidate, Extraction, HistoryEntry, MemoryRecord, Operation, Place, Receipt, Turn
-from langmem_adapter.retrieval import items_under, namespaces_under
 from langmem_adapter.text import negated
 from langmem_adapter.text import slot as normal
 
@@ -520,16 +520,12 @@ async def guarded(io: IO, reader: Reader) -> tuple[list[Namespace], dict[Namespa
     return [ns for ns in found if ns != receipts], rest, settings_in(said)
 
 
-async def _items(io: IO, ns: Namespace) -> list[SearchItem]:
-    return [i for i in await items_under(io, ns) if i.namespace == ns]
-
-
 async def _records(io: IO, ns: Namespace) -> dict[str, MemoryRecord]:
-    return {i.key: MemoryRecord.stored(i) for i in await _items(io, ns)}
+    return {i.key: MemoryRecord.stored(i) for i in await items_in(io, ns)}
 
 
 async def _turns(io: IO, reader: Reader) -> dict[str, Turn]:
-    return {i.key: Turn.stored(i) for i in await _items(io, reader.space("turns"))}
+    return {i.key: Turn.stored(i) for i in await items_in(io, reader.space("turns"))}
 
 
 def _threads_of(turns: Iterable[Turn]) -> set[str]:

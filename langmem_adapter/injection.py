@@ -51,9 +51,9 @@ _ANY_ROLE = re.compile(rf"(?<![a-z0-9]){_NAMED}", re.IGNORECASE)
 _ROLE_IN_BRACKETS = re.compile(r"^\s*\(\s*(system|developer|assistant)\s*\)", re.IGNORECASE)
 _MARKERS = re.compile(r"\[\s*(/?)\s*(inst|sys|system|assistant|user|tool)\s*\]", re.IGNORECASE)
 _PICTURE = re.compile(r"!\s*\[")
-# A link goes on to the next space: in some scripts, to the end of the sentence. A mark that redaction left has spaces.
-_WORD = re.compile(r"(?:\[redacted [^\[\]]{1,200}\]|\S)+")
 _MARK = re.compile(r"\[redacted [^\[\]]{1,200}\]")
+# A link goes on to the next space: in some scripts, to the end of the sentence. A mark that redaction left has spaces.
+_WORD = re.compile(rf"(?:{_MARK.pattern}|\S)+")
 _ASIDE = r"\s\x00-,/:-@\[-^`{-\x7f\u2000-\u206f\u3000\u3001\u3003-\u303f"
 """What no name of a host has in it: of any script all but punctuation, as marks are part of words."""
 _LINK = re.compile(

@@ -20,10 +20,10 @@ from langmem_adapter.consolidation.rules import Rules, change_of, deed, record_p
 from langmem_adapter.errors import OnHold
 from langmem_adapter.forgetting import guarded, sweep
 from langmem_adapter.namespaces import Namespace, Reader, escape
+from langmem_adapter.paging import items_under, namespaces_under
 from langmem_adapter.ports import IO, retried
 from langmem_adapter.receipts import Checkpoints, complete, new_receipt_id
 from langmem_adapter.records import Maintenance, MemoryRecord, Operation, SourceType, Turn, Upkeep
-from langmem_adapter.retrieval import items_under, namespaces_under
 from langmem_adapter.scoring import Weights, Where
 from langmem_adapter.stores.base import RankOp
 from langmem_adapter.text import negated, numbers, says_the_same, stems, words

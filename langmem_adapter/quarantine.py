@@ -22,9 +22,9 @@ from langmem_adapter.consolidation.rules import (
 )
 from langmem_adapter.errors import InvalidInput, MemoryNotFound
 from langmem_adapter.namespaces import Namespace
+from langmem_adapter.paging import items_under
 from langmem_adapter.ports import IO, retried
 from langmem_adapter.records import Candidate, MemoryRecord, Operation, Quarantined, Turn
-from langmem_adapter.retrieval import items_under
 
 STAYS = ("paused", "forbidden")
 """Reasons for which nothing is let out."""

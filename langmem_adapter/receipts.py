@@ -13,9 +13,9 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import PutOp, SearchOp
 
 from langmem_adapter.namespaces import Namespace, Reader
+from langmem_adapter.paging import items_in, namespaces_under
 from langmem_adapter.ports import IO, Ask
 from langmem_adapter.records import Place, Receipt
-from langmem_adapter.retrieval import items_under, namespaces_under
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ async def open_owners(io: IO) -> list[Reader]:
 async def kept(io: IO, reader: Reader) -> list[Receipt]:
     """The owner's receipts, oldest first."""
     ns = reader.space("receipts")
-    found = [Receipt.stored(i, "receipt") for i in await items_under(io, ns) if i.namespace == ns]
+    found = [Receipt.stored(i, "receipt") for i in await items_in(io, ns)]
     return sorted(found, key=lambda r: (r.at, r.receipt_id))
 
 

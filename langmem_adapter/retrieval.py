@@ -5,16 +5,16 @@ Owner filtering is in what the store is asked for, and every hit's namespace is 
 
 from collections.abc import Sequence
 
-from langgraph.store.base import GetOp, ListNamespacesOp, MatchCondition, SearchItem, SearchOp
+from langgraph.store.base import GetOp
 
 from langmem_adapter.consent import settings_in, settings_op
 from langmem_adapter.errors import InvalidInput
 from langmem_adapter.namespaces import Namespace, Reader
+from langmem_adapter.paging import items_under
 from langmem_adapter.ports import IO
 from langmem_adapter.records import Band, HistoryEntry, MemoryRecord, Parts, Recalled, Ref, TimelineEntry
 from langmem_adapter.stores.base import Ranked, RankOp
 
-PAGE = 1_000
 MAX_QUERY = 2_000
 """Characters of a query that are searched for: a whole conversation is never embedded as one query."""
 
@@ -114,30 +114,3 @@ async def find(io: IO, reader: Reader, memory_id: str) -> tuple[Namespace, Memor
         elsewhere = await items_under(io, reader.root, {"memory_id": memory_id})
         found = [(i.namespace, i) for i in elsewhere if i.namespace[-1] == "facts"]
     return (found[0][0], MemoryRecord.stored(found[0][1])) if found else None
-
-
-async def items_under(io: IO, prefix: Namespace, filter: dict[str, object] | None = None) -> list[SearchItem]:
-    """All items below a prefix, page by page."""
-    found: list[SearchItem] = []
-    while True:
-        results, _ = await io.read([SearchOp(prefix, filter, PAGE, len(found), refresh_ttl=False)])
-        found += [item for item in results[0] if item.namespace[: len(prefix)] == prefix]
-        if len(results[0]) < PAGE:
-            return found
-
-
-async def namespaces_under(
-    io: IO, prefix: Namespace, *, suffix: str | None = None, max_depth: int | None = None
-) -> list[Namespace]:
-    """All namespaces below a prefix (those that end with `suffix`; cut at `max_depth` labels), page by page."""
-    conditions = [MatchCondition("prefix", prefix)]
-    conditions += [] if suffix is None else [MatchCondition("suffix", (suffix,))]
-    found: list[Namespace] = []
-    offset = 0
-    while True:
-        ops = [ListNamespacesOp(tuple(conditions), max_depth=max_depth, limit=PAGE, offset=offset)]
-        (page,), _ = await io.read(ops)
-        found += [tuple(ns) for ns in page if tuple(ns[: len(prefix)]) == prefix]
-        offset += len(page)
-        if len(page) < PAGE:
-            return found

@@ -26,10 +26,10 @@ from langmem_adapter.extraction.ends import redacted_ends
 from langmem_adapter.extraction.origin import length, typed_by
 from langmem_adapter.extraction.turns import digest, named
 from langmem_adapter.namespaces import Namespace, Reader, escape, namespace
+from langmem_adapter.paging import items_under
 from langmem_adapter.ports import IO, Ask, retried, worked
 from langmem_adapter.records import MemoryRecord, Source, Turn, Usage
 from langmem_adapter.redaction import redacted
-from langmem_adapter.retrieval import items_under
 from langmem_adapter.text import clean, negated, one_line
 from langmem_adapter.text import slot as normal
 

@@ -18,9 +18,9 @@ from langmem_adapter.errors import ModelFailed
 from langmem_adapter.extraction.turns import news, said_again
 from langmem_adapter.extraction.unsaid import unsaid
 from langmem_adapter.namespaces import Namespace, Reader
+from langmem_adapter.paging import items_in, items_under
 from langmem_adapter.ports import IO, retried, worked
 from langmem_adapter.records import Turn
-from langmem_adapter.retrieval import items_under
 
 ATTEMPTS = 5
 """Failures after which a turn waits for `Memory.retry`."""
@@ -37,13 +37,13 @@ async def hear(
     *,
     known: bool = False,
     claimed: datetime | None = None,
-    now: bool = False,
+    live: bool = False,
     until: datetime | None = None,
 ) -> list[Turn]:
     """The turns, written to their owners' queues; what is there already, or was learnt before, stays as it is.
 
     `known`: they were written before, so one that is gone was erased since, and stays so. `claimed`: those that are
-    written, or can be claimed at once where they are, are claimed at this time (`leased_to` says so). `now`: they are
+    written, or can be claimed at once where they are, are claimed at this time (`leased_to` says so). `live`: they are
     being said; while their owner has paused, their ids are noted, so that they are never learnt. `until`: the agent
     still works on those that are written, so before then nobody claims them unasked, unless they are heard again
     without it.
@@ -52,7 +52,7 @@ async def hear(
     for turn in spoken:
         named = await distinguished(io, turn, await stored_turn(io, turn)) if turn.anonymous else turn
         named = await worked(io, functools.partial(_without_unsaid, named), sum(len(m.text) for m in named.messages))
-        heard.append(await retried(io, functools.partial(_hear, io, named, known, claimed, now, until)))
+        heard.append(await retried(io, functools.partial(_hear, io, named, known, claimed, live, until)))
     return heard
 
 
@@ -99,9 +99,9 @@ async def went_on(io: IO, heard: Sequence[Turn], now: datetime) -> None:
     """Let anybody have the turns that the agent left for these, which were said in the same sessions."""
     names = {t.turn_id for t in heard}
     for owner, session_id in dict.fromkeys((reader_of(t), t.session_id) for t in heard if t.session_id is not None):
-        ns = owner.space("turns")
-        for item in await items_under(io, ns, {"status": "pending", "session_id": session_id}):
-            if item.namespace == ns and item.key not in names and goes_on(turn := Turn.stored(item)):
+        waiting: dict[str, object] = {"status": "pending", "session_id": session_id}
+        for item in await items_in(io, owner.space("turns"), waiting):
+            if item.key not in names and goes_on(turn := Turn.stored(item)):
                 await unpause(io, turn, now)
 
 
@@ -113,7 +113,7 @@ async def keep(io: IO, turn: Turn, error: BaseException, now: datetime) -> None:
 async def queued(io: IO, reader: Reader, statuses: Sequence[str] = STATUSES) -> list[Turn]:
     """The owner's turns of these statuses, in order of arrival."""
     ns = reader.space("turns")
-    found = [i for status in statuses for i in await items_under(io, ns, {"status": status}) if i.namespace == ns]
+    found = [i for status in statuses for i in await items_in(io, ns, {"status": status})]
     return sorted((Turn.stored(i) for i in found), key=lambda t: (t.seq, t.turn_id))
 
 
@@ -165,7 +165,7 @@ async def _stored(io: IO, turn: Turn) -> tuple[Namespace, Turn | None, dict[Name
     return ns, None if item is None else Turn.stored(item), versions
 
 
-async def _hear(io: IO, turn: Turn, known: bool, claimed: datetime | None, now: bool, until: datetime | None) -> Turn:
+async def _hear(io: IO, turn: Turn, known: bool, claimed: datetime | None, live: bool, until: datetime | None) -> Turn:
     _, ns = spaces(turn)
     asking = reader_of(turn)
     ops = [GetOp(ns, turn.turn_id, refresh_ttl=False), settings_op(asking)]
@@ -173,7 +173,7 @@ async def _hear(io: IO, turn: Turn, known: bool, claimed: datetime | None, now: 
     stored = None if item is None else Turn.stored(item)
     fresh = news(turn, stored)
     paused = settings_in(said).paused
-    if paused and now and stored is None and not turn.anonymous:
+    if paused and live and stored is None and not turn.anonymous:
         await io.commit([turn_put(ns, turn.change(seq=versions[ns] + 1).emptied())], expect=versions)
     if fresh is None or (stored is None and known) or paused:
         return turn

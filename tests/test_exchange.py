@@ -18,8 +18,8 @@ from langmem_adapter import DEFAULT_TOPICS, Memory, MemoryNotFound, Topic
 from langmem_adapter.errors import InvalidInput
 from langmem_adapter.exchange.archive import CHECKS, SCHEMA, _dump, _hash
 from langmem_adapter.namespaces import Kind, Reader, escape
+from langmem_adapter.paging import items_under
 from langmem_adapter.ports import run
-from langmem_adapter.retrieval import items_under
 
 USER = "Ada@example.org"
 

@@ -38,6 +38,18 @@ def say(memory: Memory, *texts: str) -> None:
         memory.add(HumanMessage(text, id=f"h-{text}"), user_id="u", session_id=text)
 
 
+def decided_again(monkeypatch: pytest.MonkeyPatch) -> list[Candidate]:
+    """The candidates that are decided again from now on."""
+    played: list[Candidate] = []
+
+    def counted(candidate: Candidate, *rest: Any) -> Any:
+        played.append(candidate)
+        return consolidated(candidate, *rest)
+
+    monkeypatch.setattr(replay, "consolidated", counted)
+    return played
+
+
 class TestSource:
     def test_a_dry_run_says_what_would_be_and_does_nothing(self, make):
         memory = make(extractor=Scripted(DIET))
@@ -161,17 +173,11 @@ class TestSource:
         for session in ("s1", "s2"):
             for n, said in enumerate(likes):
                 memory.add(HumanMessage(said, id=f"{session}h{n}"), user_id="u", session_id=session)
-        played: list[str] = []
-
-        def counted(candidate: Any, *rest: Any) -> Any:
-            played.append(candidate.slot)
-            return consolidated(candidate, *rest)
-
-        monkeypatch.setattr(replay, "consolidated", counted)
+        played = decided_again(monkeypatch)
         memory.forget_source("s1h0", user_id="u")
-        assert set(played) == {"tea"}
+        assert {c.slot for c in played} == {"tea"}
         memory.add(HumanMessage("I like nothing", id="s1h1"), user_id="u", session_id="s1")  # an edit
-        assert set(played) == {"tea", "milk"}
+        assert {c.slot for c in played} == {"tea", "milk"}
 
     def test_of_what_ended_only_what_may_have_is_decided_again(self, make, monkeypatch):
         things = ("a boat", "a boat, red", "a car", "a dog", "a house")
@@ -180,15 +186,9 @@ class TestSource:
         memory = make(extractor=Scripted(script))
         say(memory, *things, "no boat")
         assert contents(memory) == [f"The user has {thing}." for thing in ("a car", "a dog", "a house")]
-        played: list[str] = []
-
-        def counted(candidate: Any, *rest: Any) -> Any:
-            played.append(candidate.value)
-            return consolidated(candidate, *rest)
-
-        monkeypatch.setattr(replay, "consolidated", counted)
+        played = decided_again(monkeypatch)
         memory.forget_source("a boat, red", user_id="u")
-        assert set(played) == {"a boat", "a boat, red", "boat"}
+        assert {c.value for c in played} == {"a boat", "a boat, red", "boat"}
         assert contents(memory) == [f"The user has {thing}." for thing in ("a car", "a dog", "a house")]
 
     def test_what_was_noted_of_a_memory_stays_when_it_is_decided_again(self, make):

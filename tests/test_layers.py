@@ -19,7 +19,7 @@ LAYERS = [
     {"records"},
     {"topics", "trust", "embeddings", "namespaces", "toolcalls"},
     {"scoring", "ports", "worker", "backlog"},
-    {"answers", "arguments", "consent"},
+    {"answers", "arguments", "consent", "paging"},
     {"stores"},
     {"extraction", "consolidation", "retrieval", "injection", "checkpoint"},
     {"guard", "receipts", "turnqueue"},

@@ -201,7 +201,7 @@ def test_a_turn_that_is_being_learnt_is_not_asked_about_twice(make):
 
 
 def test_a_queue_of_more_than_a_page_is_learnt_and_told(tmp_path, monkeypatch):
-    monkeypatch.setattr("langmem_adapter.retrieval.PAGE", 20)
+    monkeypatch.setattr("langmem_adapter.paging.PAGE", 20)
     extractor = ModelExtractor(ScriptedChatModel(replies=[{"facts": []}]))
     with Memory(tmp_path / "m.db", extractor=extractor, when="background", debounce_seconds=600) as memory:
         memory.drain(5)

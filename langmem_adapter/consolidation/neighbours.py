@@ -6,7 +6,7 @@ The topic sweep is what similarity cannot find: "follows a vegetarian diet" and 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from langgraph.store.base import GetOp, SearchItem, SearchOp
+from langgraph.store.base import GetOp, SearchOp
 
 from langmem_adapter.namespaces import Namespace
 from langmem_adapter.ports import IO
@@ -66,16 +66,6 @@ async def linked(io: IO, namespace: Namespace, of: Sequence[MemoryRecord]) -> di
         return {}
     items, _ = await io.read([GetOp(namespace, i) for i in sorted(ids)])
     return records([[item for item in items if item is not None]])
-
-
-async def everything(io: IO, namespace: Namespace) -> list[SearchItem]:
-    """All items of a namespace, page by page."""
-    found: list[SearchItem] = []
-    while True:
-        (page,), _ = await io.read([SearchOp(namespace, None, SWEEP, len(found), refresh_ttl=False)])
-        found += page
-        if len(page) < SWEEP:
-            return [item for item in found if item.namespace == namespace]
 
 
 def records(results: Sequence[object]) -> dict[str, MemoryRecord]:

@@ -28,6 +28,7 @@ from langmem_adapter.consolidation.rules import (
 )
 from langmem_adapter.errors import ModelFailed
 from langmem_adapter.namespaces import Namespace
+from langmem_adapter.paging import items_in
 from langmem_adapter.ports import IO, retried, worked
 from langmem_adapter.records import Judgement, MemoryRecord, Operation, Turn, Usage
 
@@ -76,7 +77,7 @@ async def _once(io: IO, turn: Turn, rules: Rules, asked: _Asked) -> list[Operati
     spoken: dict[str, Turn] = {}
     length = 0
     if turn.taught:  # what it taught may be anywhere by now: in what replaced it, and in what replaced that
-        items = [*await neighbours.everything(io, facts), *await neighbours.everything(io, turns)]
+        items = [*await items_in(io, facts), *await items_in(io, turns)]
         length = A_RECORD * len(items)
         records, spoken = await worked(io, functools.partial(_read, items, facts), length)
         known |= records

@@ -14,9 +14,9 @@ from langmem_adapter.errors import Conflict, InvalidInput
 from langmem_adapter.exchange.archive import Export, Items, Manifest, pack, renamed
 from langmem_adapter.exchange.report import Imported
 from langmem_adapter.namespaces import Namespace, Reader
+from langmem_adapter.paging import items_under, namespaces_under
 from langmem_adapter.ports import IO, retried
 from langmem_adapter.records import Turn
-from langmem_adapter.retrieval import items_under, namespaces_under
 from langmem_adapter.topics import Topics
 
 Progress = Callable[[int, int], None]

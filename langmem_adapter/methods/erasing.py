@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from langmem_adapter import arguments, forgetting, quarantine, receipts, retrieval
+from langmem_adapter import arguments, forgetting, quarantine, receipts
 from langmem_adapter.backlog import Backlog
 from langmem_adapter.consent import not_on_hold, settings_of
 from langmem_adapter.consolidation.rules import reader_of
@@ -14,6 +14,7 @@ from langmem_adapter.methods.base import twins
 from langmem_adapter.methods.reading import Reading
 from langmem_adapter.methods.upkeep import Upkeep
 from langmem_adapter.namespaces import Reader
+from langmem_adapter.paging import items_under
 from langmem_adapter.ports import IO, Ask
 from langmem_adapter.records import MemoryRecord, Operation, Quarantined, Receipt, Turn
 
@@ -54,7 +55,7 @@ class Erasing(Reading, Upkeep):
         if filter:
             # What waits for the store is to be found too, if the store takes it now.
             await io.ask(Ask(lambda _: self._backlog.settled({owner}, ERASING)), None)
-            found = await retrieval.items_under(io, owner.root, dict(filter))
+            found = await items_under(io, owner.root, dict(filter))
             ids = [i.key for i in found if i.namespace[-1] == "facts"]
             if not ids:
                 return 0
@@ -128,7 +129,7 @@ class Erasing(Reading, Upkeep):
         Nothing of it is recalled, injected, compared or shown to a model. `scope="app"`: of application facts.
         """
         owner = arguments.owner(user_id, app_name, scope)
-        items = await retrieval.items_under(io, owner.root, {"status": "quarantined"})
+        items = await items_under(io, owner.root, {"status": "quarantined"})
         records = [MemoryRecord.stored(i) for i in items if i.namespace[-1] == "facts"]
         return [quarantine.quarantined(r) for r in sorted(records, key=lambda r: (r.seq, r.memory_id))]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from langmem_adapter import arguments, consent, learning, retrieval, sessions, turnqueue
+from langmem_adapter import arguments, consent, learning, sessions, turnqueue
 from langmem_adapter.backlog import Backlog, Waiting
 from langmem_adapter.consent import Settings
 from langmem_adapter.consolidation.rules import reader_of
@@ -24,6 +24,7 @@ from langmem_adapter.learning import Learner
 from langmem_adapter.methods.base import twins
 from langmem_adapter.methods.upkeep import Upkeep
 from langmem_adapter.namespaces import Reader, namespace
+from langmem_adapter.paging import items_under
 from langmem_adapter.ports import IO, Ask, run, worked
 from langmem_adapter.records import MemoryRecord, Message, Operation, SourceType, Turn, Usage
 from langmem_adapter.text import pieces
@@ -172,10 +173,10 @@ class Queue(Upkeep):
         """Queue turns that are to be learnt when the agent is done with them; whose they are."""
         owners = self._owners(spoken)
         if self._worker is None and self._learner.quick:
-            await turnqueue.hear(io, spoken, now=True)
+            await turnqueue.hear(io, spoken, live=True)
             return owners
         wait, now = min(max(self._debounce, INTERRUPTED), ABANDONED), self._rules.clock()
-        heard = await turnqueue.hear(io, spoken, now=True, until=now + timedelta(seconds=wait))
+        heard = await turnqueue.hear(io, spoken, live=True, until=now + timedelta(seconds=wait))
         await turnqueue.went_on(io, heard, now)
         if self._worker is not None:
             for owner in owners:
@@ -275,7 +276,7 @@ class Queue(Upkeep):
         speaker = Reader(user_id, app_name)
         if (await consent.settings_of(io, speaker)).paused:
             return timedelta(0)
-        items = await retrieval.items_under(
+        items = await items_under(
             io, namespace("turns", app_name=app_name, user_id=speaker.user_id), {"session_id": session_id}
         )
         spoken = [Turn.stored(i).at for i in items]

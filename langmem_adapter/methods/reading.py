@@ -12,6 +12,7 @@ from langmem_adapter import text as texts
 from langmem_adapter.errors import InvalidInput
 from langmem_adapter.methods.base import Base, twins
 from langmem_adapter.namespaces import Reader
+from langmem_adapter.paging import items_under
 from langmem_adapter.ports import IO
 from langmem_adapter.records import Block, Explanation, HistoryEntry, MemoryRecord, Recalled, Review, Scope, Status
 from langmem_adapter.scoring import STATUSES, Columns, Weights, Where, as_parts
@@ -94,7 +95,7 @@ class Reading(Base):
         if status not in (*STATUSES, "all"):
             raise InvalidInput(f"status must be one of {', '.join(STATUSES)} or 'all', got {status!r}")
         wanted: dict[str, object] = {} if status == "all" else {"status": status}
-        items = await retrieval.items_under(io, Reader(user_id, app_name).root, wanted or None)
+        items = await items_under(io, Reader(user_id, app_name).root, wanted or None)
         records = [MemoryRecord.stored(i) for i in items if i.namespace[-1] == "facts"]
         if topic is not None:
             self._rules.topics.get(topic)
