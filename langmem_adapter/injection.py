@@ -59,8 +59,8 @@ _ASIDE = r"\s\x00-,/:-@\[-^`{-\x7f\u2000-\u206f\u3000\u3001\u3003-\u303f"
 _LINK = re.compile(
     r"(?:(?:[a-z][a-z0-9+.-]{0,30})?://|https?:|(?<![a-z0-9])(?:www\.|(?:javascript|vbscript|data|mailto|file|blob|tel|sms):))(?=\S)"
     rf"|(?://|\\\\)(?=[^{_ASIDE}]{{1,260}}[/\\?]|[^{_ASIDE}]{{0,260}}[.。])"  # without a scheme
-    rf"|(?P<dot>(?<=[^{_ASIDE}])[.。])(?:xn--[a-z0-9-]{{1,59}}|[^{_ASIDE}\d_.。-]{{2,24}}|\d{{1,3}})"  # a bare host
-    r"[.。]?(?::\d{0,5})?(?:[/\\#]|\?\S)",
+    rf"|(?:(?P<dot>(?<=[^{_ASIDE}])[.。])(?:xn--[a-z0-9-]{{1,59}}|[^{_ASIDE}\d_.。-]{{2,24}})"  # a bare host
+    r"|(?<!\d)(?:\d{1,3}[.。]){3}\d{1,3})[.。]?(?::\d{0,5})?(?:[/\\#]|\?\S)",  # of four numbers, or not: "4.5/5"
     re.IGNORECASE,
 )
 _HOST = re.compile(rf"(?:[a-z][a-z0-9+-]*:)?[/\\]*(?:[^\s/\\?#@]*@)?([^{_ASIDE}]+)", re.IGNORECASE)

@@ -299,6 +299,7 @@ _MIXED = (
 """Before a value: it has letters, and digits or signs too, as a password has and a word of a sentence has not."""
 _ODD_VALUE = _MIXED + r"[^\s\"'`,;|<]{5,200}?(?=[.!?)\]}*]*(?:[\s\"'`,;|<]|$))"
 _NO_PASSWORD = r"(?!s?[ -]+(?:manager|generator|vault|app|tool|keeper|hint|policy|database|store)s?\b)"
+_NO_NAME = r"(?:(?:page|url|link|site|screen|form|time|date|issue|error|problem|name|id|attempt)s?|https?|on|at)"
 _NUMBERED = (
     r"(?:orders?|parcels?|packages?|shipments?|tracking|invoices?|receipts?|tickets?|bookings?"
     r"|reservations?|case|serial"
@@ -417,6 +418,18 @@ DEFAULT_SECRETS: tuple[Secret, ...] = (
         "password",
         rf"(?<!\S)(?P<secret>(?!\w*(?:pass|warden|dashlane)){_MIXED}[^\s\"'`,;|]{{5,200}})\s+(?:as|for)\s+(?:all\s+)?"
         rf"(?:(?:of\s+)?(?:my|the|our)|an?)\s+(?:\w+\s+){{0,2}}{_PASSWORD}\b{_NO_PASSWORD}",
+        near=("pass", "pwd"),
+    ),
+    Secret(  # "creds bob:hunter22", "my login is bob / hunter22"
+        "password",
+        rf"(?<![a-z])(?:creds?|credentials?|logins?|log-in){_OF}(?:{_IS}|\s+)(?!{_NO_NAME}\b)[\w.@+-]{{2,60}}\s?[:/|]\s?"
+        rf"(?!/)(?P<secret>{_ODD_VALUE})",
+        near=("cred", "login", "log-in"),
+    ),
+    Secret(  # "my password was … and now it's …"
+        "password",
+        r"\[redacted password\][\s,;.]{1,3}(?:and\s+|but\s+)?"
+        rf"(?:(?:it(?:'s|\s+is)|is)\s+now|now(?:\s+(?:it's|it\s+is|is))?)\s*:?\s+(?P<secret>{_ODD_VALUE})",
         near=("pass", "pwd"),
     ),
     Secret(

@@ -214,7 +214,9 @@ def test_whatever_stands_beside_a_link_nothing_of_it_is_left_to_follow(
     assert scheme.lower() not in said.lower()
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.xn--p1ai", "例子.测试", "उदाहरण.भारत", "пример.рф:8080"])
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.xn--p1ai", "例子.测试", "उदाहरण.भारत", "пример.рф:8080", "10.0.0.1", "10.0.0.1.:80"]
+)
 @pytest.mark.parametrize("before", ["", "见", "こ", "à", "नी", "1", "-", "_", "@", "..", "x" * 300])
 def test_nor_is_a_host_without_a_scheme(before: str, host: str) -> None:
     """Whatever it is written in and stands behind."""
@@ -236,6 +238,8 @@ def test_what_only_looks_like_a_link_stays_in_what_tools_said() -> None:
         "Version 1.2 of 3/4",
         "Note: mail dana@a.example",
         "It is 5.30 p.m.",
+        "Rated 4.5/5, from 01.02.2026/23 on",
+        "Serves 2.5?Yes",
     ):
         assert line(said, "tool_output") == said
 
