@@ -155,6 +155,23 @@ class TestEdits:
         assert self.all(memory) == [("The user lives in Paris.", "retracted")]
         assert memory.block(memory.search("Where does the user live?", user_id="u")).text == ""
 
+    def test_it_quotes_nothing_of_what_it_had_replaced(self, make):
+        memory = make()
+        told = {"topic": "home/location", "source_type": "bootstrapped", "user_id": "u"}
+        memory.add_fact("The user lives in Paris.", value="Paris", source_id="crm", **told)
+        memory.add_fact("The user lives in Bonn.", value="Bonn", source_id="hr", **told)
+        self.say(memory, ("I live in Oslo.", "m1", "a"))
+        [bonn] = memory.get_all(user_id="u")
+        oslo = memory.update(bonn.memory_id, user_id="u", content="The user lives in Oslo.").memory_id
+        self.say(memory, ("I live in Rome.", "m2", "b"), ("It's raining.", "m2", "b"))
+        [challenger] = [r for r in whole(memory) if r.value.casefold() == "oslo" and r.memory_id != oslo]
+        memory.delete(challenger.memory_id, user_id="u")
+        memory.forget_source("crm", user_id="u")
+        whole(memory)
+        memory.delete(oslo, user_id="u")
+        assert [r.content for r in whole(memory)] == ["The user lives in Bonn.", "The user lives in Rome."]
+        assert "Oslo" not in str([i.value for i in memory.store.search(("memories",), limit=100)])
+
     def test_what_stood_on_both_sides_of_it_is_linked(self, make):
         memory = make()
         cities = (("I live in Paris.", "m0", "a"), ("I live in Oslo.", "m1", "b"), ("I live in Rome.", "m2", "c"))

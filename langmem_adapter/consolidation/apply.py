@@ -139,11 +139,15 @@ class Change:
         )
 
     def unsaid(self, record: MemoryRecord) -> MemoryRecord:
-        """The record of words that were edited away: history, which leads to no other record and from none."""
+        """The record of words that were edited away: history, which leads to no other record and from none.
+
+        Nor does it quote one: it is not found by its links when that one is erased.
+        """
         if taken_back(record):
             return record
         believed = record.status not in ("contested", "quarantined")
         return self._noted(record, "RETRACT", TAKEN_BACK).change(
+            sources=tuple(supports(record)),
             superseded_by=None,
             supersedes=(),
             contests=None,

@@ -89,7 +89,8 @@ def decide(
 
 def taken_back(record: MemoryRecord) -> bool:
     """Whether its message was edited, so that nothing is decided as if it had been said."""
-    return record.status == "retracted" and any(h.reason == TAKEN_BACK for h in record.history[-1:])
+    ends = [h.reason for h in record.history if h.action == "RETRACT"]
+    return record.status == "retracted" and ends[-1:] == [TAKEN_BACK]
 
 
 def same_fact(record: MemoryRecord, candidate: Candidate | MemoryRecord) -> bool:
