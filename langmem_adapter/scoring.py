@@ -82,8 +82,10 @@ class Columns:
         if where.as_of is None and where.valid_at is None:
             keep &= self._has(where.statuses)
         elif where.as_of is None:
-            # Also what was replaced or ended since; but a challenger that lost was never believed.
-            keep &= self._has(_ONCE_BELIEVED) & (self.invalidated > self.created)
+            # Also what was replaced or ended since, or learnt when something newer was known, which says until when it
+            # held; but a challenger that lost was never believed.
+            late = self._has(("superseded",)) & np.isfinite(self.valid_to)
+            keep &= self._has(_ONCE_BELIEVED) & ((self.invalidated > self.created) | late)
         else:
             keep &= self._has(_ONCE_BELIEVED) & (self.created <= at) & (self.invalidated > at)
         if where.topics is not None:

@@ -214,6 +214,17 @@ class TestEdits:
         self.say(memory, ("It's raining.", "m0", "a"))
         assert [h.record.content for h in memory.search("", user_id="u", as_of=then)] == ["The user lives in Oslo."]
 
+    def test_it_never_held_but_it_was_believed(self, make):
+        clock = Clock()
+        memory = make(clock=clock)
+        self.say(memory, ("I live in Paris.", "m0", "a"))
+        clock.forward(days=2)
+        self.say(memory, ("It's raining.", "m0", "a"))
+        then = clock() - timedelta(days=1)
+        assert memory.search("", user_id="u", valid_at=then) == []
+        assert memory.search("", user_id="u", valid_at=then - timedelta(days=9)) == []
+        assert [h.record.content for h in memory.search("", user_id="u", as_of=then)] == ["The user lives in Paris."]
+
     def test_a_deletion_while_it_waits_takes_none_of_its_new_words(self, make):
         cities = {f"I live in {c}.": [fact(f"The user lives in {c}.", "home/location", c)] for c in ("Paris", "Oslo")}
         memory = make(extractor=Scripted(cities))
@@ -240,6 +251,20 @@ class TestTime:
         assert [h.record.content for h in memory.search("", user_id="u", valid_at=clock.now)] == [
             "The user lives in Bonn."
         ]
+
+    def test_what_is_learnt_late_held_until_what_was_said_after_it(self, make):
+        clock = Clock()
+        memory = make(clock=clock)
+        day = clock.now
+        clock.forward(days=10)
+        memory.add("I live in Oslo.", user_id="u", session_id="s2", at=day + timedelta(days=5))
+        memory.add("I live in Paris.", user_id="u", session_id="s1", at=day + timedelta(days=2))
+
+        def lived(**when) -> list[str]:
+            return [h.record.value for h in memory.search("", user_id="u", **when)]
+
+        assert [lived(valid_at=day + timedelta(days=n)) for n in (1, 3, 6)] == [[], ["Paris"], ["Oslo"]]
+        assert lived(as_of=clock.now) == ["Oslo"]
 
 
 class TestPeople:

@@ -146,6 +146,7 @@ class Change:
         if taken_back(record):
             return record
         believed = record.status not in ("contested", "quarantined")
+        start = record.valid_from or record.created_at  # it was believed, but it never held
         return self._noted(record, "RETRACT", TAKEN_BACK).change(
             sources=tuple(supports(record)),
             superseded_by=None,
@@ -154,7 +155,8 @@ class Change:
             contested_by=(),
             status="retracted",
             invalidated_at=(record.invalidated_at or self.now) if believed else record.created_at,
-            valid_to=record.valid_to or self.now,
+            valid_from=start,
+            valid_to=start,
         )
 
     def corroborated(
