@@ -77,7 +77,7 @@ async def _once(io: IO, asked: MemoryRecord, rules: Rules) -> Operation:
     await io.commit(
         [
             *(record_put(facts, r) for r in applied.records),
-            *await _emptied(io, turns, held.memory_id),
+            *await _emptied(io, turns, held.memory_id, applied.operation.memory_id),
             turn_put(turns, rules.keeps(done)),
             PutOp(facts, held.memory_id, None),
         ],
@@ -126,12 +126,13 @@ def _turn(record: MemoryRecord) -> Turn:
     )
 
 
-async def _emptied(io: IO, turns: Namespace, memory_id: str) -> list[PutOp]:
-    """The write of the turn that taught a quarantined record, without it."""
+async def _emptied(io: IO, turns: Namespace, memory_id: str, released: str | None) -> list[PutOp]:
+    """The write of the turn that taught a quarantined record, without it; an edit of its message takes back both."""
     found = [Turn.stored(i) for i in await items_under(io, turns)]
     puts = []
     for turn in found:
         kept = [at for at, o in enumerate(turn.operations) if o.memory_id != memory_id]
         if len(kept) < len(turn.operations):
-            puts.append(turn_put(turns, only(turn, kept)))
+            taught = turn.taught if released is None else (*turn.taught, released)
+            puts.append(turn_put(turns, only(turn, kept).change(taught=taught)))
     return puts

@@ -285,7 +285,8 @@ class Turn(Frozen):
     dropped: dict[str, int] = Field(default_factory=dict)
     """Reason code → how many proposals were refused before consolidation."""
     taught: tuple[str, ...] = ()
-    """Ids of the records that earlier words of this turn taught, which an edit or another answer replaces."""
+    """Ids of the records that earlier words of this turn taught, which an edit or another answer replaces; of a done
+    turn, of those of them that were released from quarantine."""
     unsaid: tuple[str, ...] = ()
     """Ids of the messages with those words."""
     applied: int = 0

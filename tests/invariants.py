@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Sequence
 
+from langmem_adapter.consolidation.apply import key, supports
 from langmem_adapter.consolidation.decide import taken_back
 from langmem_adapter.memory import Memory
 from langmem_adapter.records import MemoryRecord
@@ -29,15 +30,15 @@ def check(records: Sequence[MemoryRecord], believed: Collection[str]) -> None:
     assert len({r.seq for r in records}) == len(records), "two records with one sequence number"
     places = Counter(_place(r) for r in records if r.memory_id in believed and TOPICS.get(r.topic).exclusive)
     assert [place for place, n in places.items() if n > 1] == []
-    said = {s.change(role="lineage") for r in records for s in r.sources if s.role == "support"}
+    said = {key(s) for r in records for s in supports(r)}
     for r in records:
         links = [i for i in (*r.supersedes, *r.contested_by, r.superseded_by, r.contests) if i is not None]
         for linked in links:
             assert linked in known, f"a dangling pointer to {linked}: {r!r}"
             assert not taken_back(known[linked]), f"a pointer to what was edited away: {r!r}"
         assert not (links and taken_back(r)), f"edited away, and yet a part of a chain: {r!r}"
-        quoted = {s for s in r.sources if s.role == "lineage" and s.excerpt}
-        assert quoted <= said, f"words that no record says any more: {r!r}"
+        quoted = {key(s) for s in r.sources if s.role == "lineage" and s.excerpt}
+        assert quoted <= said, f"words of what no record rests on any more: {r!r}"
         assert r.history, f"no history: {r!r}"
         ends = [i for h in r.history for i in h.ids]
         if r.superseded_by is not None:

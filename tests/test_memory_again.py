@@ -9,6 +9,7 @@ from langchain_core.messages import HumanMessage, ToolMessage
 from support import Clock, Scripted, fact
 
 from langmem_adapter.errors import InvalidInput, MemoryNotFound, MissingUser
+from langmem_adapter.guard import Guard, Rule
 from langmem_adapter.memory import Memory
 
 
@@ -172,6 +173,30 @@ class TestEdits:
         assert [r.content for r in whole(memory)] == ["The user lives in Bonn.", "The user lives in Rome."]
         assert "Oslo" not in str([i.value for i in memory.store.search(("memories",), limit=100)])
 
+    def test_nor_does_what_is_left_quote_what_is_erased_after_it(self, make):
+        memory = make()
+        told = {"topic": "home/location", "source_type": "bootstrapped", "user_id": "u"}
+        memory.add_fact("The user lives in Paris.", value="Paris", source_id="crm", **told)
+        self.say(memory, ("I live in Oslo.", "m1", "a"))
+        [paris] = memory.get_all(user_id="u")
+        oslo = memory.update(paris.memory_id, user_id="u", content="The user lives in Oslo.").memory_id
+        [challenger] = [r for r in whole(memory) if r.value.casefold() == "oslo" and r.memory_id != oslo]
+        memory.delete(challenger.memory_id, user_id="u")
+        for text, message_id, meant in (
+            ("I live in Bern.", "m2", "user_implicit"),
+            ("I live in Rome.", "m3", "user_explicit"),
+            ("It's raining.", "m2", "user_implicit"),
+        ):
+            memory.add(HumanMessage(text, id=message_id), user_id="u", session_id="a", source_type=meant)
+            whole(memory)
+        memory.delete(oslo, user_id="u")
+        assert self.all(memory) == [
+            ("The user lives in Paris.", "superseded"),
+            ("The user lives in Bern.", "retracted"),
+            ("The user lives in Rome.", "active"),
+        ]
+        assert "Oslo" not in str([i.value for i in memory.store.search(("memories",), limit=100)])
+
     def test_what_stood_on_both_sides_of_it_is_linked(self, make):
         memory = make()
         cities = (("I live in Paris.", "m0", "a"), ("I live in Oslo.", "m1", "b"), ("I live in Rome.", "m2", "c"))
@@ -213,6 +238,18 @@ class TestEdits:
         clock.forward(days=1)
         self.say(memory, ("It's raining.", "m0", "a"))
         assert [h.record.content for h in memory.search("", user_id="u", as_of=then)] == ["The user lives in Oslo."]
+
+    @pytest.mark.parametrize("keep_turns", ["text", "nothing"])
+    def test_what_an_auditor_had_released_of_it_goes_too(self, make, keep_turns):
+        memory = make(keep_turns=keep_turns, guard=Guard(rules=[Rule("heron", "heron")]))
+        self.say(memory, ("My name is Heron.", "m0", "a"), ("I live in Oslo.", "m1", "a"))
+        [held] = memory.quarantined(user_id="u")
+        memory.release(held.record.memory_id, user_id="u")
+        assert [r.value for r in memory.get_all(user_id="u")] == ["Oslo", "Heron"]
+        self.say(memory, ("My name is Heron.", "m0", "a"))  # as it was
+        assert [r.value for r in memory.get_all(user_id="u")] == ["Oslo", "Heron"]
+        self.say(memory, ("It's raining.", "m0", "a"))
+        assert [r.value for r in memory.get_all(user_id="u")] == ["Oslo"]
 
     def test_it_never_held_but_it_was_believed(self, make):
         clock = Clock()

@@ -163,7 +163,7 @@ class Change:
         self, record: MemoryRecord, candidate: Candidate, topic: Topic, source: Source, reason: str
     ) -> MemoryRecord:
         """The record with one more source; unchanged if this very source already supports it."""
-        if any(_key(s) == _key(source) for s in supports(record)):
+        if any(key(s) == key(source) for s in supports(record)):
             return record
         sources = _united([*record.sources, source])
         fields: dict[str, Any] = {"sources": tuple(sources), "confidence": self.policy.confidence(sources)}
@@ -395,7 +395,11 @@ def _times(record: MemoryRecord) -> tuple[datetime | None, datetime | None, date
     return record.valid_from, record.valid_to, record.expires_at
 
 
-def _key(source: Source) -> tuple[str, str, str | None]:
+Key = tuple[str, str, str | None]
+
+
+def key(source: Source) -> Key:
+    """What tells a source from others: of what kind it is, which, and which of its messages."""
     return source.source_type, source.source_id, source.message_id
 
 
@@ -406,8 +410,8 @@ def _inherited(record: MemoryRecord) -> list[Source]:
 
 def _united(sources: Iterable[Source]) -> list[Source]:
     # In order of appearance; a source that is both support and lineage is support.
-    seen: dict[tuple[str, str, str | None], Source] = {}
+    seen: dict[Key, Source] = {}
     for source in sources:
-        if source.role == "support" or _key(source) not in seen:
-            seen[_key(source)] = source
+        if source.role == "support" or key(source) not in seen:
+            seen[key(source)] = source
     return list(seen.values())

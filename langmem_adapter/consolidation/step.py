@@ -76,7 +76,8 @@ async def _once(io: IO, turn: Turn, rules: Rules, asked: _Asked) -> list[Operati
     known = neighbours.records(results)
     spoken: dict[str, Turn] = {}
     length = 0
-    if turn.taught:  # what it taught may be anywhere by now: in what replaced it, and in what replaced that
+    replaces = bool(turn.taught and turn.unsaid)
+    if replaces:  # what it taught may be anywhere by now: in what replaced it, and in what replaced that
         items = [*await items_in(io, facts), *await items_in(io, turns)]
         length = A_RECORD * len(items)
         records, spoken = await worked(io, functools.partial(_read, items, facts), length)
@@ -99,7 +100,7 @@ async def _once(io: IO, turn: Turn, rules: Rules, asked: _Asked) -> list[Operati
     change = Change(owner_of(turn), now, rules.policy, numbers, note, rules.exclusive)
     written: dict[str, MemoryRecord] = {}
     others: list[Turn] = []
-    if turn.taught:
+    if replaces:
         take_back = functools.partial(_take_back, turn, known, spoken, rules, change)
         written, others = await worked(io, take_back, length)
     operations = []
@@ -148,10 +149,9 @@ def _take_back(
 
     What only those taught no longer holds; it stays as history, by itself.
     """
-    unsaid = set(turn.unsaid) or {m.id for m in turn.messages}  # queued before `unsaid` was kept
 
     def names(source_id: str | None, message_id: str | None) -> bool:
-        return source_id == turn.source_id and message_id in unsaid
+        return source_id == turn.source_id and message_id in turn.unsaid
 
     parts, undone = without(known, spoken.values(), names, rules, change)
     written = {i: r for part in parts for i, r in part.changed.items()} | {r.memory_id: r for r in undone.changed}
@@ -184,7 +184,7 @@ def _done(turn: Turn, operations: list[Operation], judged: Mapping[int, Judgemen
         messages=turn.messages if any(o.memory_id is not None for o in operations) else (),
         heard=len(turn.messages),
         answers=_answers(turn),
-        taught=(),
+        taught=() if turn.unsaid else turn.taught,
         unsaid=(),
         error=None,
         leased_until=None,

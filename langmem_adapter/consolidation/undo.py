@@ -6,7 +6,7 @@ Used when a message is edited and when a source is forgotten; what "goes" means 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from langmem_adapter.consolidation.apply import Change, succession, supports
+from langmem_adapter.consolidation.apply import Change, Key, key, succession, supports
 from langmem_adapter.records import HistoryEntry, MemoryRecord, Source
 
 
@@ -82,18 +82,26 @@ def unlink(
                 view[i] = _revived(view[i], view, change)
     for record in going.values():
         _succeed(view, record, change)
-    left = {s.change(role="lineage") for r in view.values() for s in supports(r)}
-    words = {s.change(role="lineage") for r in going.values() for s in supports(r)} - left
+    left = {(key(s), s.excerpt) for r in view.values() for s in supports(r)}
+    silent = {key(s) for r in going.values() for s in supports(r)}
     for i, record in view.items():
-        view[i] = _unquoted(record, words)
+        view[i] = _unquoted(record, silent, left)
     return {i: r for i, r in view.items() if known.get(i) is not r}
 
 
-def _unquoted(record: MemoryRecord, gone: Collection[Source]) -> MemoryRecord:
-    """The record without the words that it quotes of records that are gone: its lineage still says who had spoken."""
-    if not any(s in gone and s.excerpt for s in record.sources):
+def _unquoted(record: MemoryRecord, gone: Collection[Key], left: Collection[tuple[Key, str]]) -> MemoryRecord:
+    """The record without the words that it quotes of records that are gone: its lineage still says who had spoken.
+
+    `gone`: whom those rested on; `left`: what others that rest on them quote. Words are not enough to tell: in a record
+    that was decided again, those of an erased candidate are blank, and in one that quotes it they may stand still.
+    """
+
+    def quoted(s: Source) -> bool:
+        return s.role == "lineage" and s.excerpt != "" and key(s) in gone and (key(s), s.excerpt) not in left
+
+    if not any(map(quoted, record.sources)):
         return record
-    return record.change(sources=tuple(s.change(excerpt="") if s in gone else s for s in record.sources))
+    return record.change(sources=tuple(s.change(excerpt="") if quoted(s) else s for s in record.sources))
 
 
 def _revived(record: MemoryRecord, view: dict[str, MemoryRecord], change: Change) -> MemoryRecord:

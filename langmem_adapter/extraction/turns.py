@@ -81,13 +81,13 @@ def news(turn: Turn, stored: Turn | None) -> Turn | None:
         return None
     erased = {i for i, words in stored.answers if not words}
     replaced = _said_in(turn, stored) if edited else [] if known else _left_behind(turn, stored)
-    taught = [o.memory_id for o in stored.operations if o.memory_id and replaced]
+    taught = [*stored.taught, *(o.memory_id for o in stored.operations if o.memory_id)]
     return turn.change(
         messages=tuple(m for m in turn.messages if m.id not in erased),
         seq=stored.seq,
         erased=stored.erased and not edited,
         attempts=0 if edited or learnt else stored.attempts,
-        taught=tuple(dict.fromkeys((*stored.taught, *taught))),
+        taught=tuple(dict.fromkeys(taught)) if replaced else stored.taught,
         unsaid=tuple(dict.fromkeys((*stored.unsaid, *replaced))),
         # Until this is learnt, what it led to before stands, and may be decided again when others go.
         answers=stored.answers,
