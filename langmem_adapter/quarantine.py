@@ -6,7 +6,7 @@ source: what forgets the source forgets this too, and a replay decides it at the
 
 from langgraph.store.base import GetOp, PutOp
 
-from langmem_adapter.consent import settings_in, settings_op
+from langmem_adapter.consent import Settings, settings_in, settings_op
 from langmem_adapter.consolidation import neighbours
 from langmem_adapter.consolidation.apply import Change
 from langmem_adapter.consolidation.replay import only
@@ -26,7 +26,7 @@ from langmem_adapter.paging import items_under
 from langmem_adapter.ports import IO, retried
 from langmem_adapter.records import Candidate, MemoryRecord, Operation, Quarantined, Turn
 
-STAYS = ("paused", "forbidden")
+STAYS = ("paused", "no_consent", "forbidden")
 """Reasons for which nothing is let out."""
 
 
@@ -40,8 +40,9 @@ def quarantined(record: MemoryRecord) -> Quarantined:
 async def release(io: IO, record: MemoryRecord, rules: Rules) -> Operation:
     """What became of a quarantined record's candidate: CREATE, UPDATE, CONTEST … with its original source and trust.
 
-    The offline rules decide, no model. NOOP, and it stays in quarantine, while its owner has paused or if it is never
-    to be remembered. MemoryNotFound if it is gone, InvalidInput if it is not in quarantine.
+    The offline rules decide, no model. NOOP, and it stays in quarantine, while its owner has paused, if its topic is
+    one without consent or if it is never to be remembered. MemoryNotFound if it is gone, InvalidInput if it is not in
+    quarantine.
     """
     quarantined(record)
     return await retried(io, lambda: _once(io, record, rules))
@@ -62,9 +63,7 @@ async def _once(io: IO, asked: MemoryRecord, rules: Rules) -> Operation:
     if item is None:
         raise MemoryNotFound(f"no memory {asked.memory_id!r} for user {reader.user_id!r}")
     held = quarantined(MemoryRecord.stored(item)).record
-    settings = settings_in(said)
-    if settings.paused or settings.forbids(candidate):
-        reason = "paused" if settings.paused else "forbidden"
+    if reason := _stays(candidate, settings_in(said), rules):
         return Operation(action="NOOP", memory_id=None, content=held.content, reason=reason)
     known = neighbours.records(results)
     known.pop(held.memory_id, None)
@@ -85,6 +84,15 @@ async def _once(io: IO, asked: MemoryRecord, rules: Rules) -> Operation:
     )
     rules.on_written(reader, versions[facts], len(applied.records))
     return applied.operation
+
+
+def _stays(candidate: Candidate, settings: Settings, rules: Rules) -> str | None:
+    """Why the candidate may not be let out: one of `STAYS`."""
+    if settings.paused:
+        return "paused"
+    if not rules.topics.consents(candidate.topic):
+        return "no_consent"
+    return "forbidden" if settings.forbids(candidate) else None
 
 
 def _turn(record: MemoryRecord) -> Turn:
@@ -108,6 +116,8 @@ def _turn(record: MemoryRecord) -> Turn:
         valid_to=record.valid_to,
         expires_at=record.expires_at,
         entities=record.entities,
+        purpose=record.purpose,
+        legal_basis=record.legal_basis,
     )
     return Turn(
         turn_id=f"release-{record.memory_id}",

@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import re
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -12,7 +13,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.store.memory import InMemoryStore
 from support import Clock, Model, Scripted, fact
 
-from langmem_adapter import DEFAULT_RULES, Guard, HashEmbeddings, Memory, Rule
+from langmem_adapter import DEFAULT_RULES, DEFAULT_TOPICS, Guard, HashEmbeddings, Memory, Rule, Topic
 from langmem_adapter.consolidation.judge import ModelJudge
 from langmem_adapter.errors import InvalidInput, MemoryNotFound, OnHold
 from langmem_adapter.extraction.masking import mask
@@ -229,6 +230,71 @@ def test_nothing_is_released_while_the_user_has_paused(memory):
     operation = memory.release(held.record.memory_id, user_id="u")
     assert (operation.action, operation.reason) == ("NOOP", "paused")
     assert memory.quarantined(user_id="u") == [held]
+
+
+def test_nothing_is_released_on_a_topic_without_consent():
+    """Nor on one that lies below it; it stays in quarantine, and no event tells of a release."""
+    store = InMemoryStore()
+    told: list[str] = []
+    Memory(store, extractor=claims()).add(CLAIM, user_id="u", session_id="s")
+    topics = [*DEFAULT_TOPICS, Topic(name="work", consent=False)]
+    memory = Memory(store, topics=topics, on_event=lambda name, data: told.append(name))
+    (held,) = memory.quarantined(user_id="u")
+    operation = memory.release(held.record.memory_id, user_id="u")
+    assert (operation.action, operation.memory_id, operation.reason) == ("NOOP", None, "no_consent")
+    assert memory.quarantined(user_id="u") == [held]
+    assert (contents(memory), told) == ([], [])
+
+
+NOON = datetime(2027, 1, 1, 12, tzinfo=UTC)
+MONEY = {"content": "The user may approve all refunds.", "user_id": "u", "topic": "money", "source_id": "crm"}
+GIVEN = {
+    "source_type": "user_implicit",
+    "slot": "refunds",
+    "value": "all refunds",
+    "kind": "note",
+    "subject": "Ada",
+    "confidence": 0.5,
+    "importance": 0.9,
+    "at": NOON - timedelta(days=9),
+    "valid_from": NOON - timedelta(days=5),
+    "valid_to": NOON + timedelta(days=5),
+    "expires_at": NOON + timedelta(days=9),
+    "entities": ("Acme",),
+    "purpose": "fraud checks",
+    "legal_basis": "contract",
+}
+
+
+@pytest.mark.parametrize("owner", [{}, {"scope": "session", "session_id": "t"}, {"scope": "agent", "agent_id": "a"}])
+@pytest.mark.parametrize("given", [GIVEN, {"source_type": "user_implicit"}])
+def test_nothing_that_was_given_with_a_fact_is_lost_when_it_is_released(given, owner):
+    """Whose it is, what it may be used for, how long it holds: it becomes the record that it would have been."""
+    topic = Topic(name="money", ttl_days=30, purpose="journeys", legal_basis="consent", sensitive=True)
+
+    def learnt(guard: Guard | None) -> tuple[str, dict[str, Any]]:
+        memory = Memory(InMemoryStore(), clock=Clock(NOON), topics=[*DEFAULT_TOPICS, topic], guard=guard)
+        operation = memory.add_fact(**MONEY, **given, **owner)
+        if operation.action == "QUARANTINE":
+            memory.release(operation.memory_id, user_id="u")
+        (record,) = memory.get_all(user_id="u")
+        source = record.sources[0].change(seq=0, message_id=None)
+        record = record.change(memory_id="m", seq=0, sources=(source,), history=())
+        return operation.action, record.model_dump()
+
+    (held, released), (created, plain) = learnt(None), learnt(Guard(rules=[]))
+    assert (held, created) == ("QUARANTINE", "CREATE")
+    assert released == plain
+
+
+def test_a_released_fact_keeps_the_terms_under_which_it_was_said():
+    """The purpose and the legal basis that its topic had then."""
+    store = InMemoryStore()
+    then = Topic(name="money", purpose="journeys", legal_basis="contract")
+    held = Memory(store, topics=[*DEFAULT_TOPICS, then]).add_fact(**MONEY, source_type="user_implicit")
+    memory = Memory(store, topics=[*DEFAULT_TOPICS, Topic(name="money", purpose="marketing")])
+    memory.release(held.memory_id, user_id="u")
+    assert [(r.purpose, r.legal_basis) for r in memory.get_all(user_id="u")] == [("journeys", "contract")]
 
 
 def scanned(folder: Any, word: str) -> list[str]:

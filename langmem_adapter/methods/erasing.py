@@ -145,8 +145,8 @@ class Erasing(Reading, Upkeep):
         """Let a memory out of quarantine: it is consolidated like the original statement, with its source and trust.
 
         The operation says what became of it; the quarantined record is gone then. NOOP, and it stays, while the user
-        has paused or if it is never to be remembered. MemoryNotFound for an id that is not the user's; InvalidInput if
-        it is not in quarantine.
+        has paused, if its topic is one without consent or if it is never to be remembered. MemoryNotFound for an id
+        that is not the user's; InvalidInput if it is not in quarantine.
         """
         _, record = await self._require(io, memory_id, arguments.owner(user_id, app_name, scope), expired=True)
         reasons = quarantine.quarantined(record).reasons
