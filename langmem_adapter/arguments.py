@@ -1,7 +1,7 @@
 """What callers pass, checked once at the door: each error names the argument and its value."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from langmem_adapter.errors import InvalidInput
 from langmem_adapter.namespaces import Reader, escape
-from langmem_adapter.records import Candidate, SourceType
+from langmem_adapter.records import Candidate, Recalled, SourceType
 from langmem_adapter.scoring import Weights
 from langmem_adapter.trust import TRUST
 
@@ -71,10 +71,24 @@ def number(value: float, what: str) -> float:
     return float(value)
 
 
-def count(value: int, what: str) -> int:
-    """A whole number, at least 1."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InvalidInput(f"{what} must be a whole number ≥ 1, got {value!r:.80}")
+def share(value: float, what: str) -> float:
+    """A number from 0 to 1."""
+    if not 0 <= number(value, what) <= 1:
+        raise InvalidInput(f"{what} must be a number from 0 to 1, got {value!r:.80}")
+    return float(value)
+
+
+def count(value: int, what: str, *, least: int = 1) -> int:
+    """A whole number, at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InvalidInput(f"{what} must be a whole number ≥ {least}, got {value!r:.80}")
+    return value
+
+
+def flag(value: bool, what: str) -> bool:
+    """True or False: "no" is not taken for a yes."""
+    if not isinstance(value, bool):
+        raise InvalidInput(f"{what} must be True or False, got {value!r:.80}")
     return value
 
 
@@ -95,6 +109,19 @@ def able(value: Any, method: str, what: str, give: str) -> None:
     """InvalidInput unless the value is None or an object (no class) with this method."""
     if value is not None and (isinstance(value, type) or not callable(getattr(value, method, None))):
         raise InvalidInput(f"{what} must be {give}, got {value!r:.80}")
+
+
+def function(value: Any, what: str, give: str) -> None:
+    """InvalidInput unless the value is None or can be called."""
+    if value is not None and not callable(value):
+        raise InvalidInput(f"{what} must be {give}, got {value!r:.80}")
+
+
+def hits(value: Sequence[Recalled]) -> Sequence[Recalled]:
+    """The hits, if all are what `search` returns."""
+    if not isinstance(value, Sequence) or not all(isinstance(hit, Recalled) for hit in value):
+        raise InvalidInput(f"hits must be what search() returned, a list of Recalled, got {value!r:.80}")
+    return value
 
 
 def people(value: Mapping[str, str] | None) -> dict[str, str]:

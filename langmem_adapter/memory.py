@@ -121,8 +121,7 @@ class Memory(Teaching, Turns, Wishes, Moving):
         )
         arguments.instance(policy, TrustPolicy, "policy", "a TrustPolicy()")
         arguments.instance(guard, Guard, "guard", "a Guard(rules=…, secrets=…)")
-        if on_event is not None and not callable(on_event):
-            raise InvalidInput(f"on_event must be a function of (name, data), got {on_event!r:.80}")
+        arguments.function(on_event, "on_event", "a function of (name, data)")
         if not callable(clock):
             raise InvalidInput(f"clock must be a function that returns the time, UTC-aware, got {clock!r:.80}")
         self._weights = arguments.weights(weights) or Weights()

@@ -95,7 +95,7 @@ class Topics:
         """The topic of this name; UnknownTopic (naming those that exist) if nobody registered it."""
         try:
             return self._by_name[name]
-        except KeyError:
+        except (KeyError, TypeError):  # what cannot be a key
             known, name = ", ".join(sorted(self._by_name)), redacted(str(name)[:1_000])[:80]
             raise UnknownTopic(
                 f"topic {name!r} is not registered; use one of {known}, or pass Memory(topics=[*DEFAULT_TOPICS, "

@@ -4,7 +4,9 @@ import inspect
 from datetime import datetime
 
 import pytest
+from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
 
 from langmem_adapter import Guard, Memory
 from langmem_adapter.consolidation.judge import ModelJudge
@@ -74,3 +76,66 @@ def test_a_clock_that_tells_no_time_with_a_zone_is_named(tmp_path, told):
 def test_drain_names_a_timeout_that_is_none(tmp_path, timeout):
     with Memory(tmp_path / "m.db") as memory, pytest.raises(InvalidInput, match="timeout"):
         memory.drain(timeout)
+
+
+MISUSED = {
+    ("search", "k"): [True, -1, 1.5, None],
+    ("search", "scopes"): [3, True],
+    ("get_all", "topic"): [[], {}, 3],
+    ("review", "min_confidence"): [7, -0.1, "x", True],
+    ("block", "hits"): [None, 3, ["x"], "x", object()],
+    ("block", "max_records"): [None, 1.5, -1, "6"],
+    ("block", "max_tokens"): [None, 1.5, -1, "500"],
+    ("inject", "hits"): [None, ["x"]],
+    ("inject_message", "hits"): [None, ["x"]],
+    ("inject_message", "system"): ["You are kind.", 3],
+    ("recall", "hear"): [None, "no"],
+    ("recall_block", "recollection"): [None, "m_1", {}],
+    ("delete", "filter"): ["x", 3, [("topic", "diet")]],
+    ("forget_source", "dry_run"): ["no", None, 1],
+    ("forget_source", "reextract"): ["no", None],
+    ("lift_hold", "reason"): [3, ["case"]],
+    ("maintain", "progress"): [True, "print"],
+    ("import_", "source"): ["", "/no/such/file", "\0", "x" * 5_000, "/"],
+    ("import_", "progress"): [True],
+    ("import_", "dry_run"): ["no"],
+    ("import_lines", "source"): ["/no/such/file", "/"],
+    ("import_lines", "app_name"): [None],
+    ("import_lines", "progress"): ["print"],
+    ("import_lines", "dry_run"): ["no"],
+    ("import_mem0", "memories"): ["/no/such/file", "/"],
+    ("import_mem0", "history"): [3, ["h.db"], "\0", "x" * 5_000],
+    ("import_mem0", "progress"): [3],
+    ("import_items", "namespace"): [3, "u", object(), (1,)],
+    ("import_items", "progress"): [3],
+}
+
+
+@pytest.mark.parametrize(
+    ("method", "name", "value"), [(*which, value) for which, values in MISUSED.items() for value in values]
+)
+def test_what_a_method_cannot_mean_is_named_with_its_value(method, name, value):
+    """Not met as a TypeError or a KeyError further in; both twins share the step."""
+    with Memory(":memory:") as memory:
+        memory.add("I'm vegan.", user_id="u", session_id="s")
+        said = [HumanMessage("Hello!", id="m1")]
+        given = {
+            "search": {"query": "diet", "user_id": "u"},
+            "block": {"hits": []},
+            "inject": {"system": "You are kind.", "hits": []},
+            "inject_message": {"system": None, "hits": []},
+            "recall": {"messages": said, "user_id": "u"},
+            "lift_hold": {"user_id": "u"},
+            "maintain": {},
+            "forget_source": {"source_id": "s", "user_id": "u"},
+            "recall_block": {},
+            "import_": {"source": memory.export(user_id="u"), "user_id": "u"},
+            "import_lines": {"source": ["The user is tall."], "user_id": "u", "source_id": "crm"},
+            "import_mem0": {"memories": []},
+            "import_items": {"store": InMemoryStore(), "namespace": ("u",), "user_id": "u"},
+        }.get(method, {"user_id": "u"})
+        with pytest.raises(InvalidInput) as caught:
+            getattr(memory, method)(**given | {name: value})
+        assert name.rstrip("s") in str(caught.value) or "file" in str(caught.value)
+        assert f"{value!r:.40}" in str(caught.value)
+        assert len(memory.get_all(user_id="u")) == 1

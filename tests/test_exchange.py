@@ -724,7 +724,7 @@ def test_the_caller_may_say_what_kind_of_source_lines_are(make):
             memory.import_lines(["x"], user_id="ada", **wrong)
     with pytest.raises(InvalidInput, match="line 2 must be a str"):
         memory.import_lines(["x", 7], user_id="ada", source_id="crm")
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(InvalidInput, match="'no such file' cannot be read as a file"):
         memory.import_lines("no such file", user_id="ada", source_id="crm")
     with pytest.raises(MemoryNotFound):
         memory.why("m_1", user_id="ada")

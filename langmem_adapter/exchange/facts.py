@@ -104,6 +104,9 @@ async def learn(
     Memories of several texts come first: a text that was replaced must not be mistaken for the same text that stands.
     No judge is asked: an import must not cost a model call a fact.
     """
+    arguments.function(progress, "progress", "a function of (done, total)")
+    arguments.flag(dry_run, "dry_run")
+    escape(app_name, what="app_name")
     rules = replace(rules, judge=None)
     ordered = sorted(chains, key=lambda chain: len(chain) == 1)
     total = sum(len(chain) for chain in ordered)

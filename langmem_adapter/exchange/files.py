@@ -17,11 +17,18 @@ def _read(path: StrPath) -> str:
         return Path(path).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{os.fspath(path)} is not UTF-8: {error}") from error
+    except (OSError, ValueError) as error:  # it is not there, is a folder, or cannot be the name of a file
+        raise InvalidInput(f"{os.fspath(path)!r:.120} cannot be read as a file: {_why(error)}; name one") from error
+
+
+def _why(error: OSError | ValueError) -> str:
+    return (isinstance(error, OSError) and error.strerror) or str(error)
 
 
 def _read_json(path: StrPath) -> Any:
+    text = _read(path)
     try:
-        return json.loads(_read(path))
+        return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{os.fspath(path)} is not JSON: {error}") from error
 

@@ -36,7 +36,11 @@ async def import_items(
     """See `Memory.import_items`."""
     if not isinstance(store, BaseStore):
         raise InvalidInput(f"store must be a LangGraph store, got {store!r:.80}")
-    if not namespace or isinstance(namespace, str) or not all(isinstance(label, str) for label in namespace):
+    if (
+        not namespace
+        or not isinstance(namespace, tuple | list)
+        or not all(isinstance(label, str) for label in namespace)
+    ):
         raise InvalidInput(f"namespace must be a tuple of strings that holds the user's items, got {namespace!r:.80}")
     whose, where = owner(user_id, "user_id"), name(source_id or "/".join(namespace), "source_id")
     kind = arguments.source_kind(source_type) or "user_implicit"

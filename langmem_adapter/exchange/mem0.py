@@ -189,9 +189,15 @@ def _gone(events: Mapping[str, list[Event]], there: set[str], left_out: Tally) -
 
 def _events(path: StrPath) -> list[Event]:
     """The rows of a history database, in the order they were written."""
-    where = Path(path).resolve()
-    if not where.is_file():
-        raise InvalidInput(f"history must be mem0's history database; there is no file {os.fspath(path)!r}")
+    if not isinstance(path, str | os.PathLike):
+        raise InvalidInput(f"history must be the name of mem0's history database, got {path!r:.80}")
+    try:
+        where = Path(path).resolve()
+        there = where.is_file()
+    except (OSError, ValueError):  # it cannot be the name of a file
+        there = False
+    if not there:
+        raise InvalidInput(f"history must be mem0's history database; there is no file {os.fspath(path)!r:.120}")
     try:
         with closing(sqlite3.connect(f"{where.as_uri()}?mode=ro", uri=True)) as conn:
             conn.row_factory = sqlite3.Row

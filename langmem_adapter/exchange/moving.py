@@ -8,6 +8,7 @@ from typing import Literal
 
 from langgraph.store.base import PutOp
 
+from langmem_adapter import arguments
 from langmem_adapter.consent import KEY
 from langmem_adapter.consolidation.rules import SEQS_A_TURN, turn_put
 from langmem_adapter.errors import Conflict, InvalidInput
@@ -53,6 +54,8 @@ async def restore(
     dry_run: bool,
 ) -> Imported:
     """Write what an export holds as the target's, in one commit; InvalidInput if he has other data."""
+    arguments.function(progress, "progress", "a function of (done, total)")
+    arguments.flag(dry_run, "dry_run")
     wanted = renamed(items, Reader(manifest.user_id, manifest.app_name), target)
     _consented(wanted, topics)
     if progress is not None:

@@ -52,6 +52,7 @@ class Erasing(Reading, Upkeep):
             raise InvalidInput(
                 f"name either memory_ids or a filter, got {memory_ids!r:.80} and {filter!r:.80}; see delete_all"
             )
+        arguments.instance(filter, Mapping, "filter", "a mapping of a memory's fields, such as {'topic': 'diet'}")
         if filter:
             # What waits for the store is to be found too, if the store takes it now.
             await io.ask(Ask(lambda _: self._backlog.settled({owner}, ERASING)), None)
@@ -100,6 +101,8 @@ class Erasing(Reading, Upkeep):
         be done. The receipt says what was erased, rebuilt, and what is out of reach. OnHold if nothing may be erased.
         """
         arguments.source_id(source_id, required=True)
+        arguments.flag(dry_run, "dry_run")
+        arguments.flag(reextract, "reextract")
         owner = arguments.owner(user_id, app_name, scope)
         if not dry_run:
             await self._unsay(io, owner, lambda turn: forgetting.unsaid_by(turn, source_id))

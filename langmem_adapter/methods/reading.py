@@ -51,15 +51,14 @@ class Reading(Base):
         """
         if not isinstance(query, str):
             raise InvalidInput(f"query must be a str, got {type(query).__name__}: {query!r:.80}")
-        if not isinstance(k, int) or k < 0:
-            raise InvalidInput(f"k must be a whole number ≥ 0, got {k!r}")
         if mode not in ("hybrid", "vector", "text"):
             raise InvalidInput(f"mode must be 'hybrid', 'vector' or 'text', got {mode!r}")
         now = self._rules.clock()
         spoken = self._guard.redact(texts.clean(query[: retrieval.MAX_QUERY], what="query")).strip()
         reader = Reader(user_id, app_name, session_id, agent_id)
+        named = None if scopes is None else arguments.strings(scopes, "scopes")
         op = RankOp(
-            reader.facts(scopes),
+            reader.facts(named),  # type: ignore[arg-type]  # it complains of others
             spoken or None,
             Where(
                 now=now.timestamp(),
@@ -70,7 +69,7 @@ class Reading(Base):
                 valid_at=arguments.timestamp(valid_at, "valid_at"),
             ),
             arguments.weights(weights) or self._weights,
-            k,
+            arguments.count(k, "k", least=0),
             arguments.number(floor, "floor"),
             mode,
         )
@@ -142,7 +141,7 @@ class Reading(Base):
         `important`: confidence at least `min_confidence` and importance at least 0.7; `single_source`: such a one that
         rests on one source only; `contested`, `recently_contested` (within 30 days), `needs_regeneration`.
         """
-        least = arguments.number(min_confidence, "min_confidence")
+        least = arguments.share(min_confidence, "min_confidence")
         records = await self._get_all(io, user_id=user_id, app_name=app_name)
         return auditing.reviewed(records, self._rules.clock(), least)
 
@@ -154,7 +153,9 @@ class Reading(Base):
         max_tokens: int = injection.MAX_TOKENS,
     ) -> Block:
         """The `<MEMORIES>` block of these hits: text, tokens (approximate), and the ids that found room."""
-        return injection.block(hits, max_records=max_records, max_tokens=max_tokens)
+        arguments.count(max_records, "max_records", least=0)
+        arguments.count(max_tokens, "max_tokens", least=0)
+        return injection.block(arguments.hits(hits), max_records=max_records, max_tokens=max_tokens)
 
     def inject(self, system: str, hits: Sequence[Recalled]) -> str:
         """The system prompt with the block of these hits behind it; unchanged without hits."""
@@ -164,6 +165,7 @@ class Reading(Base):
 
     def inject_message(self, system: SystemMessage | None, hits: Sequence[Recalled]) -> SystemMessage | None:
         """The system message with the block behind its text, or as one more content block; cache marks stay."""
+        arguments.instance(system, SystemMessage, "system", "a SystemMessage or None")
         return injection.into_message(system, self.block(hits))
 
     search, asearch = twins(_search)

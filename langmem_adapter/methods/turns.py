@@ -6,7 +6,7 @@ from typing import Any, ParamSpec, TypeVar
 from langchain_core.messages import BaseMessage
 
 from langmem_adapter import arguments, injection, learning, retrieval, sessions
-from langmem_adapter.errors import StoreFull, StoreReadOnly
+from langmem_adapter.errors import InvalidInput, StoreFull, StoreReadOnly
 from langmem_adapter.extraction.origin import coerce
 from langmem_adapter.extraction.turns import last_id
 from langmem_adapter.methods.base import twins
@@ -53,6 +53,7 @@ class Turns(Reading, Queue):
         message is first written to the user's queue, so that an interrupted turn is not lost. What interrupted turns
         left there is learnt, if that needs no model (else by `remember`, which does not hold up the user's own).
         """
+        arguments.flag(hear, "hear")
         speaker = Reader(user_id, app_name, session_id, agent_id)
         spoken = await self._latest(io, coerce(messages), speaker, arguments.source_kind(source_type))
         if not spoken:
@@ -98,6 +99,8 @@ class Turns(Reading, Queue):
 
         The confidence bands are those of the moment of recall, so the block is the same through a tool loop.
         """
+        if not isinstance(recollection, Recollection):
+            raise InvalidInput(f"recollection must be what recall() returned, got {recollection!r:.80}")
         reader = Reader(recollection.user_id, app_name, session_id, agent_id)
         hits = await retrieval.resolve(io, reader, recollection.refs)
         return injection.render(hits)

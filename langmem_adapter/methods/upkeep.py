@@ -44,6 +44,7 @@ class Upkeep(Base):
         `progress(done, total)` counts owners. Under a legal hold nothing is deleted. Conflict if other writers
         won fifty times; with all users that one is named in `failed`, and the others go on.
         """
+        arguments.function(progress, "progress", "a function of (done, total)")
         retention = self._retention if retention_days is None else arguments.days(retention_days, "retention_days")
         limits = maintenance.Limits(retention, arguments.number(floor, "floor"), arguments.count(alert_at, "alert_at"))
         alone = user_id is not None

@@ -1,6 +1,6 @@
 """What the user, or the law, wants of the memory as a whole."""
 
-from langmem_adapter import consent
+from langmem_adapter import arguments, consent
 from langmem_adapter import text as texts
 from langmem_adapter.consent import Settings
 from langmem_adapter.errors import InvalidInput
@@ -31,6 +31,7 @@ class Wishes(Erasing, Queue):
     ) -> Settings:
         """End the hold of this reason, or (None) all; harmless without one."""
         named: tuple[str, ...] = ()
+        arguments.instance(reason, str, "reason", "what hold() was given, or None for all")
         if reason is not None:
             given = texts.short(reason, what="reason")
             named = (texts.one_line(given), texts.one_line(self._bare(given, "reason")))
