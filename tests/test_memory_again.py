@@ -1,11 +1,13 @@
 """Saying a thing again, taking things back, other people, the application's facts: kinds of faults found by others."""
 
 from datetime import timedelta
+from itertools import permutations
 from typing import Any
 
 import pytest
 from invariants import whole
 from langchain_core.messages import HumanMessage, ToolMessage
+from langgraph.store.memory import InMemoryStore
 from support import Clock, Scripted, fact
 
 from langmem_adapter.errors import InvalidInput, MemoryNotFound, MissingUser
@@ -302,6 +304,38 @@ class TestTime:
 
         assert [lived(valid_at=day + timedelta(days=n)) for n in (1, 3, 6)] == [[], ["Paris"], ["Oslo"]]
         assert lived(as_of=clock.now) == ["Oslo"]
+
+    @pytest.mark.parametrize("order", list(permutations(range(4))))
+    def test_a_slot_with_room_for_one_has_one_answer_at_each_time_in_whatever_order_it_was_learnt(self, order):
+        clock = Clock()
+        memory = Memory(InMemoryStore(), clock=clock)
+        day = clock.now
+        clock.forward(days=50)
+        cities = ("Rome", "Bern", "Kiel", "Oslo")
+        for n in order:
+            memory.add(f"I live in {cities[n]}.", user_id="u", session_id=f"s{n}", at=day + timedelta(days=10 * n))
+        whole(memory)
+
+        def lived() -> list[list[str]]:
+            times = [day + timedelta(days=10 * n + 5) for n in range(4)]
+            return [[h.record.value for h in memory.search("", user_id="u", valid_at=t)] for t in times]
+
+        assert lived() == [["Rome"], ["Bern"], ["Kiel"], ["Oslo"]]
+        memory.forget_source("s1", user_id="u")
+        whole(memory)
+        assert lived() == [["Rome"], ["Rome"], ["Kiel"], ["Oslo"]]
+
+    def test_an_end_that_was_said_stays_when_something_else_is_learnt_late(self, make):
+        clock = Clock()
+        memory = make(clock=clock)
+        day = clock.now
+        clock.forward(days=50)
+        memory.add_fact("The user lives in Rome.", user_id="u", topic="home/location", value="Rome", source_id="crm",
+                        source_type="user_explicit", at=day, valid_to=day + timedelta(days=12))  # fmt: skip
+        for city, n in (("Oslo", 20), ("Bern", 10)):
+            memory.add(f"I live in {city}.", user_id="u", session_id=city, at=day + timedelta(days=n))
+        ends = {r.value: r.valid_to for r in memory.get_all(user_id="u", status="all")}
+        assert ends == {"Rome": day + timedelta(days=12), "Bern": day + timedelta(days=20), "Oslo": None}
 
 
 class TestPeople:

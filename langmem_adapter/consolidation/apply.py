@@ -5,7 +5,7 @@ names what it supersedes.
 """
 
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -218,6 +218,10 @@ class Change:
         )
         return new, self.superseded(record, by, reason)
 
+    def ended(self, record: MemoryRecord, by: MemoryRecord) -> MemoryRecord:
+        """A record that was replaced before, and held only until what was said between."""
+        return self._noted(record, "UPDATE", "ended_earlier").change(valid_to=by.valid_from)
+
     def contesting(
         self, record: MemoryRecord, incumbent: MemoryRecord, reason: str
     ) -> tuple[MemoryRecord, MemoryRecord]:
@@ -275,7 +279,7 @@ def supports(record: MemoryRecord) -> list[Source]:
 def apply(
     decision: Decision,
     candidate: Candidate,
-    challengers: Iterable[MemoryRecord],
+    known: Collection[MemoryRecord],
     *,
     topic: Topic,
     slot: str,
@@ -284,16 +288,17 @@ def apply(
 ) -> Applied:
     """The operation, and all records it creates or changes.
 
-    `challengers`: the contested records of this slot, which are decided again if their incumbent goes.
+    `known`: what the decision was made among. Challengers are decided again if their incumbent goes.
     """
     if decision.action in ("CREATE", "UPDATE"):
-        return _create(decision, candidate, topic, slot, source, change)
+        return _in_time(_create(decision, candidate, topic, slot, source, change), candidate, known, change)
     if decision.action == "QUARANTINE":
         return _quarantine(decision, candidate, topic, slot, source, change)
     if decision.action == "CONTEST":
         return _contest(decision, candidate, topic, slot, source, change)
     if decision.action == "RETRACT":
-        return _retract(decision, candidate, list(challengers), source, change)
+        challengers = [r for r in known if r.status == "contested"]
+        return _retract(decision, candidate, challengers, source, change)
     target = decision.target
     if target is None:
         return Applied(_operation(decision, candidate, None), ())
@@ -318,6 +323,36 @@ def _create(
     closed = [change.superseded(r, new, decision.reason) for r in gone]
     closed += [change.rejected(c, decision.reason, new) for c in decision.closed]
     return Applied(_operation(decision, candidate, new, decision.target), (new, *closed))
+
+
+def _in_time(applied: Applied, candidate: Candidate, known: Iterable[MemoryRecord], change: Change) -> Applied:
+    """With what held the slot when the new record began, which ended there; what was said late ends at the next."""
+    new, *others = applied.records
+    if new.valid_from is None or not change.exclusive(new):
+        return applied
+    written = {r.memory_id for r in applied.records}
+    mates = [r for r in known if _slot_of(r) == _slot_of(new) and _held(r)]
+    begun = {r.valid_from for r in mates}
+    # Whose end is no other's beginning ended by itself: somebody said until when.
+    replaced = [r for r in mates if r.memory_id not in written and r.status == "superseded" and r.valid_to in begun]
+    before = [r for r in replaced if _covers(r, new.valid_from)]
+    after = [t for t in begun if t is not None and t > new.valid_from and (new.valid_to is None or t < new.valid_to)]
+    if new.status == "superseded" and candidate.valid_to is None and after:
+        new = new.change(valid_to=min(after))
+    return Applied(applied.operation, (new, *others, *(change.ended(r, new) for r in before)))
+
+
+def _held(record: MemoryRecord) -> bool:
+    # What was replaced says until when it held, also if something newer was known; not so a challenger that lost.
+    return record.status == "active" or (record.status == "superseded" and record.valid_to is not None)
+
+
+def _covers(record: MemoryRecord, at: datetime) -> bool:
+    return (record.valid_from is None or record.valid_from <= at) and (record.valid_to is None or at < record.valid_to)
+
+
+def _slot_of(record: MemoryRecord) -> tuple[str, str, str]:
+    return record.topic, record.slot, record.subject
 
 
 def _filed(

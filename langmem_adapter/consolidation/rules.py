@@ -96,8 +96,7 @@ def consolidated(
         message_id=candidate.message_id,
         seq=turn.seq,
     )
-    contested = [r for r in known.values() if r.status == "contested"]
-    return apply(decision, candidate, contested, topic=topic, slot=slot, source=source, change=change)
+    return apply(decision, candidate, known.values(), topic=topic, slot=slot, source=source, change=change)
 
 
 def _said_after(turn: Turn, candidate: Candidate, policy: TrustPolicy) -> Callable[[MemoryRecord], bool]:
