@@ -649,7 +649,7 @@ async def test_closing_finishes_the_jobs_at_hand(tmp_path, way):
     memory = Memory(path, extractor=ModelExtractor(ScriptedChatModel(replies=[slow])), when="background")
     await memory.aadd([HumanMessage("I live in Rome", id="h1"), HumanMessage("I live in Bonn", id="h2")], user_id="u")
     assert await asyncio.to_thread(slow.started.wait, 10)
-    asyncio.get_running_loop().call_later(0.3, slow.go.set)  # while it is being closed
+    asyncio.get_running_loop().call_later(1.0, slow.go.set)  # while it is being closed: who waits for it waits longer
     async with heartbeat() as beats:
         if way == "close":
             await asyncio.to_thread(memory.close)
@@ -659,7 +659,7 @@ async def test_closing_finishes_the_jobs_at_hand(tmp_path, way):
             async with memory:
                 pass
         await memory.aclose()
-    assert max(b.wall for b in beats) < 0.25
+    assert max(b.wall for b in beats) < 0.8
     with pytest.raises(StoreClosed):
         await memory.aget_all(user_id="u")
     with pytest.raises(StoreClosed):
