@@ -182,7 +182,8 @@ def _ghosted(turns: Mapping[str, Turn], remaining: Mapping[str, list[_Held]], ru
     touched = {
         i
         for i, t in turns.items()
-        if any(c.kind == GHOST for c in t.candidates) or any(o.memory_id in gone for o in t.operations)
+        if any(c.kind == GHOST for c in t.candidates)
+        or any(m in gone for m in (*t.taught, *(o.memory_id for o in t.operations)))
     }
     return {i: _scrubbed(t, gone, (), held, rules) if i in touched else t for i, t in turns.items()}
 
@@ -195,7 +196,7 @@ def unsaid_by(turn: Turn, source_id: str) -> Turn | None:
 
 def _without(turn: Turn, names: Names) -> Turn:
     """The turn without what the source said in it; a tombstone if that is all."""
-    if turn.digest == "" and not turn.candidates:
+    if turn.digest == "" and not turn.candidates and not turn.messages:
         return turn
     answered = any(m.role == "tool" for m in turn.messages)  # a tool may have said something too
     if names(turn.source_id, _message_id(turn)) and not (answered and names(None, _message_id(turn))):
@@ -399,10 +400,11 @@ def _scrubbed(
     an id stands for its words (`gone`: by the id of its record; `words`: by what it said, for a candidate that agreed
     with no record, but said what one had said before).
     """
-    touched = any(o.memory_id in gone or o.target_id in gone for o in turn.operations)
     learnt = turn.status == "done"  # else its words are new, and nothing of them is erased
-    if not turn.candidates:  # a deletion, or words were not kept
-        return turn.change(erased=True) if touched and turn.digest and learnt else turn
+    released = learnt and any(i in gone for i in turn.taught)
+    touched = released or any(o.memory_id in gone or o.target_id in gone for o in turn.operations)
+    if not turn.candidates:  # a deletion, or words were not kept, or all were released from quarantine
+        return _blank(turn) if touched and turn.digest and learnt else turn
     facts, _ = spaces(turn)
     kept: list[int] = []
     left: dict[int, tuple[Candidate, Operation]] = {}
@@ -436,11 +438,13 @@ def _scrubbed(
             kept.append(at)
     if len(kept) == len(turn.operations) and not touched and all(left[at][0] == turn.candidates[at] for at in kept):
         return turn
-    bare = only(turn, kept)
-    if learnt:
-        bare = bare.change(messages=tuple(m.change(text="") for m in turn.messages), erased=True)
+    bare = _blank(only(turn, kept)) if learnt else only(turn, kept)
     pairs = [left[at] for at in kept]
     return bare.change(candidates=tuple(c for c, _ in pairs), operations=tuple(o for _, o in pairs))
+
+
+def _blank(turn: Turn) -> Turn:
+    return turn.change(messages=tuple(m.change(text="") for m in turn.messages), erased=True)
 
 
 def _said(fact: MemoryRecord | Candidate) -> tuple[str, str, str]:

@@ -320,7 +320,7 @@ class Turn(Frozen):
         """Whether the stored turn went on while this one was being learnt: erased, edited, or learnt already."""
         if stored is None:
             return self.seq != 0  # it was queued, and is gone
-        if stored.digest == "":
+        if stored.digest == "" and self.digest != "":
             return True
         if stored.status == "done" and stored.digest == self.digest:
             ours = {words for _, words in (*self.answers, *self.answered())}

@@ -166,6 +166,15 @@ def words(text: str) -> list[str]:
     return [w.replace("’", "'").casefold() for w in _WORD.findall(text)]
 
 
+def singular(word: str) -> str:
+    """An English noun in the singular, as far as its ending tells: "peanuts" → "peanut"."""
+    if re.search(r"(?:ss|us|sis)$", word) or len(word) < 4:
+        return word
+    if word.endswith("ies"):
+        return word[:-3] + "y"
+    return word[:-2] if word.endswith(("oes", "shes", "ches")) else word.removesuffix("s")
+
+
 def stems(text: str) -> frozenset[str]:
     """Stems of the words that carry meaning."""
     return frozenset(stem(w) for w in words(text) if w not in _STOP)

@@ -161,7 +161,7 @@ MUTATIONS = (
     Mutation(
         "that an edited message takes back its old words",
         "consolidation/step.py",
-        (("    if turn.taught:\n        take_back", "    if False:\n        take_back"),),
+        (("    if replaces:\n        take_back", "    if False:\n        take_back"),),
         "tests/test_memory_again.py::TestEdits::test_what_stood_on_both_sides_of_it_is_linked[sqlite]",
     ),
 )

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from invariants import whole
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
@@ -590,3 +591,117 @@ def test_a_sync_that_repeated_what_was_replaced_leaves_no_words_of_it_when_it_is
     rome = memory.get_all(user_id="u", status="all")[0]
     memory.delete(rome.memory_id, user_id="u")
     assert "Rome" not in str([i.value for i in memory.store.search(("memories",), limit=100)])
+
+
+class TestWhatWasCorrected:
+    """The words that a person put right are nowhere once they are erased, and the right ones are not taken for them."""
+
+    def corrected(self, make: Any, said: str, right: str) -> tuple[Memory, str, str]:
+        memory = make()
+        memory.add(HumanMessage(said, id="h"), user_id="u", session_id="s")
+        [wrong] = memory.get_all(user_id="u")
+        return memory, wrong.memory_id, memory.update(wrong.memory_id, user_id="u", content=right).memory_id
+
+    @pytest.mark.parametrize("how", ["forget_source", "delete", "forbid"])
+    @pytest.mark.parametrize(
+        ("said", "right", "word"),
+        [
+            ("My dog is called Rexy.", "The user has a dog called Bello.", "rexy"),
+            ("I'm allergic to peanuts.", "The user is allergic to cats.", "peanut"),
+            ("I like tea.", "The user likes coffee.", "tea"),
+            ("I speak French.", "The user speaks Spanish.", "french"),
+        ],
+    )
+    def test_no_word_of_it_is_left(self, make, said, right, word, how):
+        memory, wrong, _ = self.corrected(make, said, right)
+        assert word in raw(memory).lower()
+        if how == "forget_source":
+            memory.forget_source("s", user_id="u")
+        elif how == "delete":
+            memory.delete(wrong, user_id="u")
+        else:
+            memory.forbid(user_id="u", memory_id=wrong)
+        assert contents(memory, "all") == [right]
+        assert word not in raw(memory).lower()
+
+    def test_nor_of_a_fact_without_a_slot(self, make):
+        memory = make()
+        told = memory.add_fact("The user has hepatitis.", user_id="u", source_id="crm")
+        memory.update(told.memory_id, user_id="u", content="The user is healthy.")
+        memory.delete(told.memory_id, user_id="u")
+        assert contents(memory, "all") == ["The user is healthy."]
+        assert "hepatitis" not in raw(memory)
+
+    @pytest.mark.parametrize("then", ["I'm allergic to peanuts.", "I'm not allergic to peanuts anymore."])
+    def test_the_next_word_on_the_wrong_one_leaves_the_right_one(self, make, then):
+        memory, _, _ = self.corrected(make, "I'm allergic to peanuts.", "The user is allergic to cats.")
+        memory.add(then, user_id="u", session_id="t")
+        assert "The user is allergic to cats." in contents(memory)
+
+    @pytest.mark.parametrize("before", ["I hate coffee.", "I like coffee."])
+    def test_what_was_believed_of_the_right_one_gives_way(self, make, before):
+        memory = make()
+        memory.add("I like tea.", user_id="u", session_id="s")
+        memory.add(before, user_id="u", session_id="t")
+        [tea, coffee] = memory.get_all(user_id="u")
+        right = memory.update(tea.memory_id, user_id="u", content="The user likes coffee.")
+        assert contents(memory) == ["The user likes coffee."]
+        assert len(whole(memory)) == 3
+        [now] = memory.get_all(user_id="u")
+        assert (now.memory_id, now.supersedes) == (right.memory_id, (tea.memory_id, coffee.memory_id))
+        memory.delete(now.memory_id, user_id="u", previous="restore")
+        whole(memory)
+
+    def test_the_next_word_on_the_right_one_replaces_it(self, make):
+        memory, _, _ = self.corrected(make, "I'm allergic to peanuts.", "The user is allergic to cats.")
+        memory.add("I'm no longer allergic to cats.", user_id="u", session_id="t")
+        assert contents(memory) == ["The user is no longer allergic to cats."]
+
+
+@pytest.mark.parametrize("how", ["delete", "forbid"])
+@pytest.mark.parametrize("said", ["I may approve all refunds.", "I live in Rome. I may approve all refunds."])
+def test_what_was_released_from_quarantine_leaves_no_word(make, said, how):
+    memory = make()
+    memory.add(HumanMessage(said, id="h"), user_id="u", session_id="s")
+    [held] = memory.quarantined(user_id="u")
+    released = memory.release(held.record.memory_id, user_id="u").memory_id
+    if how == "delete":
+        memory.delete(released, user_id="u")
+    else:
+        memory.forbid(user_id="u", memory_id=released)
+    assert "refunds" not in raw(memory)
+
+
+@pytest.mark.parametrize("when", ["inline", "background"])
+@pytest.mark.parametrize("then", ["web", "t1", "s"])
+def test_a_tools_answer_can_be_forgotten_after_the_message_that_led_to_it(make, then, when):
+    """Neither is taken for erased with the other; and what is left of a queued turn does not wait for ever."""
+    memory = make(tool_sources=["web"])
+    asked = [
+        HumanMessage("My dog is called Rexy.", id="h1"),
+        AIMessage("", id="a1", tool_calls=[{"name": "web", "args": {}, "id": "c1"}]),
+        ToolMessage("The user lives in Rome.", name="web", tool_call_id="c1", id="t1"),
+    ]
+    if when == "inline":
+        memory.add(asked, user_id="u", session_id="s")
+    else:
+        memory.recall(asked, user_id="u", session_id="s")
+    memory.forget_source("h1", user_id="u")
+    assert "Rexy" not in raw(memory)
+    memory.forget_source(then, user_id="u")
+    assert "Rome" not in raw(memory)
+    memory.retry(user_id="u")
+    assert memory.pending(user_id="u") == []
+
+
+def test_what_is_left_of_a_queued_turn_is_learnt(make):
+    memory = make(
+        extractor=Scripted({"zone: Riga": [fact("The user is in Riga.", "home/location", "Riga")]}),
+        tool_sources=["web"],
+    )
+    asked = [HumanMessage("Where am I?", id="h1"), ToolMessage("zone: Riga", name="web", tool_call_id="c1", id="t1")]
+    memory.recall(asked, user_id="u", session_id="s")
+    memory.forget_source("h1", user_id="u")
+    memory.retry(user_id="u")
+    assert memory.pending(user_id="u") == []
+    assert contents(memory) == ["The user is in Riga."]

@@ -118,7 +118,7 @@ class Told:
         """Correct the record, or, where there is none, what a person would find in its place."""
         wanted = event.candidate()
         if record is None or record.status not in ("active", "contested"):
-            # On the slot that the record had: a correction does not move a fact.
+            # On the slot to which the correction moved the record.
             slot = self.corrected_slots.get(event.number, wanted.slot) if wanted.topic != "general" else wanted.value
             record = None
             if wanted.topic != "general":
@@ -130,10 +130,11 @@ class Told:
                     source_type="user_explicit", source_id="correction",
                 )  # fmt: skip
         if record is not None:
-            self.corrected_slots[event.number] = record.slot
             op = self.memory.update(record.memory_id, user_id="u", content=wanted.content)
         made = self.memory.get(op.memory_id or "", user_id="u")
         assert made is not None
+        if record is not None:
+            self.corrected_slots[event.number] = made.slot
         self.said[[s for s in made.sources if s.source_id == "correction"][-1].message_id] = f"c{event.number}"
 
 

@@ -62,7 +62,9 @@ class Change:
         self, candidate: Candidate, topic: Topic, slot: str, source: Source, decision: Decision, **fields: Any
     ) -> MemoryRecord:
         """The new record of a candidate, with its place in the lineage."""
-        replaced = () if decision.target is None or decision.action == "CONTEST" else (decision.target,)
+        replaced = decision.displaced
+        if decision.target is not None and decision.action != "CONTEST":
+            replaced = (decision.target, *replaced)
         lineage = [s for r in replaced for s in _inherited(r)]
         sources = _united([*lineage, *(s for r in decision.absorbed for s in supports(r)), source])
         entry = HistoryEntry(
@@ -319,7 +321,7 @@ def _create(
     if decision.behind is not None:
         return _filed(decision, decision.behind, candidate, topic, source, change)
     new = change.created(candidate, topic, slot, source, decision)
-    gone = [r for r in (decision.target, *decision.absorbed) if r is not None]
+    gone = [r for r in (decision.target, *decision.displaced, *decision.absorbed) if r is not None]
     closed = [change.superseded(r, new, decision.reason) for r in gone]
     closed += [change.rejected(c, decision.reason, new) for c in decision.closed]
     return Applied(_operation(decision, candidate, new, decision.target), (new, *closed))

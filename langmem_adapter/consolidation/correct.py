@@ -11,6 +11,7 @@ from langmem_adapter.consolidation.rules import Rules, counter, outdated, owner_
 from langmem_adapter.errors import InvalidInput, MemoryNotFound
 from langmem_adapter.ports import IO, retried
 from langmem_adapter.records import Candidate, MemoryRecord, Operation, Source, Turn
+from langmem_adapter.text import singular, stem, stems
 from langmem_adapter.text import slot as normal
 
 
@@ -33,6 +34,8 @@ async def _once(io: IO, memory_id: str, content: str, turn: Turn, rules: Rules) 
     if (incumbent := linked.get(record.contests or "")) is not None:  # others contest it too
         linked |= await neighbours.linked(io, facts, [incumbent])
     candidate = corrected_to(record, content).change(message_id=turn.turn_id)
+    if candidate.slot != record.slot and candidate.topic in rules.topics:
+        linked |= await neighbours.on_slot(io, facts, candidate, rules.topics)
     decision = decided(record, candidate, linked)
     now = rules.clock()
     change = Change(owner_of(turn), now, rules.policy, counter(versions[turns], [record, *linked.values()]))
@@ -69,11 +72,12 @@ def corrected(decision: Decision, candidate: Candidate, turn: Turn, rules: Rules
 
 def corrected_to(record: MemoryRecord, content: str) -> Candidate:
     """The fact that a record becomes with a person's new words."""
+    slot, value = _place(record, content)
     return Candidate(
         content=content,
         topic=record.topic,
-        slot=record.slot,
-        value=revalued(record.content, record.value, content),
+        slot=slot,
+        value=value,
         kind=record.kind,
         subject=record.subject,
         excerpt=content,
@@ -84,7 +88,10 @@ def corrected_to(record: MemoryRecord, content: str) -> Candidate:
 
 
 def decided(record: MemoryRecord, candidate: Candidate, linked: Mapping[str, MemoryRecord]) -> Decision:
-    """The decision about a person's correction of a record; `linked`: the records it is linked to, by id."""
+    """The decision about a person's correction of a record.
+
+    `linked`: the records it is linked to, by id, and those on the slot to which its new words move it.
+    """
     if record.status not in ("active", "contested"):
         raise InvalidInput(f"memory {record.memory_id!r} is {record.status}; only what is believed can be corrected")
     if record.content == candidate.content:
@@ -93,25 +100,68 @@ def decided(record: MemoryRecord, candidate: Candidate, linked: Mapping[str, Mem
     against = [r for r in linked.values() if r.status == "contested" and r.memory_id != record.memory_id]
     same = [c for c in against if same_fact(c, candidate)]
     won = [record] if incumbent is not record else []
+    place = (candidate.topic, candidate.slot, candidate.subject)
+    there = [
+        r
+        for r in linked.values()
+        if r.status == "active" and (r.topic, r.slot, r.subject) == place and r.memory_id != incumbent.memory_id
+    ]
     return Decision(
         "UPDATE",
         "corrected_by_person",
         incumbent,
-        absorbed=tuple(r for r in [*won, *same] if same_fact(r, candidate)),
+        absorbed=tuple(r for r in [*won, *same, *there] if same_fact(r, candidate)),
+        displaced=tuple(r for r in there if not same_fact(r, candidate)),
         closed=tuple(r for r in [*won, *against] if not same_fact(r, candidate)),
     )
 
 
-def revalued(old_content: str, old_value: str, new_content: str) -> str:
-    """The value of the new wording: what stands where the old value stood, else the whole wording, normalised.
+def _place(record: MemoryRecord, content: str) -> tuple[str, str]:
+    """The slot and the value of a record in new words.
 
-    "The user lives in Rome." with value "Rome", reworded "The user lives in Bonn." → "Bonn".
+    Words of its slot that are not said any more give way to those in their place, so that it is not taken for what it
+    was: "allergic to peanuts" (slot "peanut"), reworded "allergic to cats", stands on "cat", and its value stays.
     """
-    at = old_content.casefold().find(old_value.casefold()) if old_value else -1
-    if at >= 0:
-        before, after = old_content[:at], old_content[at + len(old_value) :]
-        if new_content.startswith(before) and new_content.endswith(after):
-            middle = new_content[len(before) : len(new_content) - len(after)]
-            if middle.strip():
-                return middle.strip()
-    return normal(new_content)
+    old, new = record.content.rstrip(" .!"), content.rstrip(" .!")
+    value = _aligned(old, record.value, new)
+    if record.slot and record.slot == normal(record.value):
+        value = value or normal(content)
+        return normal(value), value
+    was, now = _differing(old, new)
+    unsaid = stems(was) - stems(new)
+    gone = [word for word in record.slot.split() if stem(word) in unsaid]
+    if value is None:
+        same = bool(gone and now) and stems(was) == {stem(word) for word in gone} and not stems(record.value) & unsaid
+        value = record.value if same else normal(content)
+    if not gone:
+        return record.slot, value
+    instead = normal(now)
+    if " ".join(gone) == singular(normal(was)) != normal(was):
+        instead = singular(instead)
+    first, *others = gone
+    words = [instead if word == first else word for word in record.slot.split() if word not in others]
+    return " ".join(word for word in words if word), value
+
+
+def _differing(old: str, new: str) -> tuple[str, str]:
+    """What each of two wordings says that the other does not, between what they begin and end with alike."""
+    a, b = old.split(), new.split()
+    start = 0
+    while start < min(len(a), len(b)) and a[start].casefold() == b[start].casefold():
+        start += 1
+    end = 0
+    while end < min(len(a), len(b)) - start and a[-1 - end].casefold() == b[-1 - end].casefold():
+        end += 1
+    return " ".join(a[start : len(a) - end]), " ".join(b[start : len(b) - end])
+
+
+def _aligned(old: str, value: str, new: str) -> str | None:
+    """What stands in new words where the value stood in the old ones; None if they differ elsewhere too.
+
+    "The user lives in Rome" with value "Rome", reworded "The user lives in Bonn" → "Bonn".
+    """
+    at = old.casefold().find(value.casefold()) if value else -1
+    before, after = old[:at], old[at + len(value) :]
+    if at < 0 or not new.startswith(before) or not new.endswith(after):
+        return None
+    return new[len(before) : len(new) - len(after)].strip() or None

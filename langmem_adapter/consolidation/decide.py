@@ -30,6 +30,8 @@ class Decision:
     """The record it is done to: replaced, corroborated, contested, retracted."""
     absorbed: tuple[MemoryRecord, ...] = ()
     """Records that assert the same as the new one: their support joins it and they close."""
+    displaced: tuple[MemoryRecord, ...] = ()
+    """What else the new record replaces: it was moved to their slot."""
     closed: tuple[MemoryRecord, ...] = ()
     """Challengers that lost."""
     behind: MemoryRecord | None = None

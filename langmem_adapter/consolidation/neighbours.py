@@ -68,6 +68,13 @@ async def linked(io: IO, namespace: Namespace, of: Sequence[MemoryRecord]) -> di
     return records([[item for item in items if item is not None]])
 
 
+async def on_slot(io: IO, namespace: Namespace, candidate: Candidate, topics: Topics) -> dict[str, MemoryRecord]:
+    """The records on the candidate's slot, by id, if there is room for one there."""
+    sweeps = _sweeps(candidate, topics)
+    results, _ = await io.read([SearchOp(namespace, dict(filters), SWEEP) for filters in sweeps])
+    return records(results)
+
+
 def records(results: Sequence[object]) -> dict[str, MemoryRecord]:
     """The distinct records among the results of `reads`, by id."""
     found: dict[str, MemoryRecord] = {}

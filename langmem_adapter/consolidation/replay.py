@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 
 from langmem_adapter.consolidation.apply import Applied, Change, fresh_id, supports
-from langmem_adapter.consolidation.correct import corrected, decided
+from langmem_adapter.consolidation.correct import corrected, corrected_to, decided
 from langmem_adapter.consolidation.rules import SEQS_A_TURN, Rules, consolidated, owner_of
 from langmem_adapter.consolidation.undo import Names, Undone, undo, unlink
 from langmem_adapter.records import Candidate, MemoryRecord, Operation, Turn
@@ -411,7 +411,11 @@ def _correct(turn: Turn, candidate: Candidate, played: _Played, rules: Rules, ch
         linked = {i: played.known[i] for i in links if i in played.known}
         if (incumbent := linked.get(record.contests or "")) is not None:  # others contest it too
             linked |= {i: played.known[i] for i in incumbent.contested_by if i in played.known}
-        candidate = candidate.change(slot=record.slot)
+        if candidate.content == candidate.excerpt:  # its words were not erased
+            place = corrected_to(record, candidate.content)
+            candidate = candidate.change(slot=place.slot, value=place.value)
+        if candidate.slot != record.slot and _exclusive(candidate, rules):
+            linked |= {i: r for i, r in played.known.items() if (r.topic, r.slot) == (candidate.topic, candidate.slot)}
         return corrected(decided(record, candidate, linked), candidate, turn, rules, change)
     # What was corrected never was; the person's word stands all the same, on whatever is there.
     if rules.topics.get(candidate.topic).exclusive is False:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from langmem_adapter.extraction.clauses import Clause
 from langmem_adapter.extraction.phrases import ADV, AM, HAVE, fact, rule, thing, things
 from langmem_adapter.records import Candidate
-from langmem_adapter.text import negated
+from langmem_adapter.text import negated, singular
 
 _KIND = (
     r"(?:raw\s+vegan|lacto-?ovo\s+vegetarian|vegan|vegetarian|veggie|pescatarian|pescetarian"
@@ -140,14 +140,6 @@ def _stays_off(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
         yield fact(f"The user avoids {food}.", "preference/likes", food, "avoid", kind="preference")
 
 
-def _singular(word: str) -> str:
-    if re.search(r"(?:ss|us|sis)$", word) or len(word) < 4:
-        return word
-    if word.endswith("ies"):
-        return word[:-3] + "y"
-    return word[:-2] if word.endswith(("oes", "shes", "ches")) else word.removesuffix("s")
-
-
 _NO_ALLERGEN = re.compile(
     r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?|(?:\w+\s+)?(?:work|jobs?|mornings?|people|men|women"
     r"|meetings?|deadlines?|rules|math\w*"
@@ -174,7 +166,7 @@ def _allergens(words: str) -> list[tuple[str, str]]:
     for item in things(words, 3):
         if re.search(r"\d", item) or _NO_ALLERGEN.fullmatch(item):
             break
-        found.append((item, _singular(item.casefold())))
+        found.append((item, singular(item.casefold())))
     return found
 
 
@@ -207,7 +199,7 @@ def _has_allergy(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
         value = "allergic" if kind == "allergy" else "intolerant"
         what = f"{kind} to {item}" if match["to"] else f"{item} {kind}"
         article = "an" if what[0] in "aeiou" else "a"
-        yield fact(f"The user has {article} {what}.", "diet/allergy", _singular(item), value)
+        yield fact(f"The user has {article} {what}.", "diet/allergy", singular(item), value)
 
 
 def _outgrew(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
@@ -221,7 +213,7 @@ def _over(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
     if re.fullmatch(r"(?:any|food|known|other|no|a|an|my|the)", item):
         return
     said = f"The user {how} their {item} {kind}." if how else f"The user's {item} {kind} is gone."
-    yield fact(said, "diet/allergy", _singular(item), "none")
+    yield fact(said, "diet/allergy", singular(item), "none")
 
 
 def _not_allergic(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
@@ -238,7 +230,7 @@ def _has_no_allergy(match: re.Match[str], _: Clause) -> Iterator[Candidate]:
     item, kind = match["what"].casefold(), match["kind"].casefold()
     if not re.fullmatch(r"(?:any|food|known|other|an?|my|the)(?:\s.*)?", item):
         value = "allergic" if kind.startswith("allerg") else "intolerant"
-        yield fact(f"The user has no {item} {kind}.", "diet/allergy", _singular(item), value, retract=True)
+        yield fact(f"The user has no {item} {kind}.", "diet/allergy", singular(item), value, retract=True)
 
 
 def _not_diet(match: re.Match[str], clause: Clause) -> Iterator[Candidate]:
