@@ -25,6 +25,7 @@ from langmem_adapter.extraction import refusals
 from langmem_adapter.extraction.clauses import own
 from langmem_adapter.extraction.masking import FAKE_ROLE, MASK, straight, unquoted
 from langmem_adapter.extraction.patterns import style
+from langmem_adapter.extraction.subjects import reported, said_again
 from langmem_adapter.extraction.unsaid import unsaid
 from langmem_adapter.lookalikes import folded
 from langmem_adapter.needles import Sieve
@@ -331,66 +332,6 @@ def _unstyled(text: str) -> str:
     return "".join(part for part in _BREAKS.split(text) if not style.asks(part))
 
 
-_WHO = r"\b(?:(?:the|this)\s+(?:current\s+)?(?:user|account\s+holder|speaker))|^[^\w\n]{0,20}user"
-_ROLE = r"(?:customer|client|caller|speaker|account\s+(?:holder|owner)|requester|subscriber)"
-_CAPITAL = "[A-ZÀ-ÖØ-ÞŠŽŁŚŻĆČĐİΆ-ΏΑ-ΫЀ-Я]"
-_NAME = (
-    rf"(?:\b(?:the|this|our)\s+{_ROLE}|^[^\w\n]{{0,20}}{_ROLE}"
-    r"|(?<![\w'@./-])(?!(?:he|she|they|it|this|that|these|those|there|here|who|what|which|how|why|when|where|every\w+|nobody"
-    r"|some\w+|any\w+|you|we|i|the|my|our|his|her|their|your|its|one|all|no|not|and|but|or|if|so|as)\b)"
-    rf"(?-i:{_CAPITAL}[\w'-]{{0,30}}(?:\s{_CAPITAL}[\w'.-]{{0,30}}){{0,2}}))"
-)
-"""Who may be the user, as others call him. Only claims of power are read so: what else is said of him stays his."""
-_MEANS = (
-    r"(?:(?:approve|authori[sz]e|override|bypass|grant|revoke|refund|sign\s+off)\b"
-    r"|(?:skip|export|withdraw|issue|transfer|delete|access|see|view|read|edit|change)\s+(?:[\w']+\s+){0,3}?(?:accounts?|records?"
-    r"|transactions?|payments?|refunds?|orders?|invoices?|payroll|database|data|limits?|checks?|profiles?|users?|customers?"
-    r"|approvals?|reviews?|verification|memories|files?)\b)"
-)
-_STANDING = (
-    r"(?:(?:now|also|fully|already|an?|the|your|our|pre-?|system|site|workspace|global|account|platform)\s+){0,4}"
-    r"(?:admin\w*(?!\s+(?:assistants?|work|staff|tools?|pages?|panels?|areas?|apps?|consoles?))|root|super-?user|sudoer|owner|moderator"
-    r"|operator|developer|creator|authori[sz]ed|exempt(?:ed)?|whitelisted|verified(?=\s*(?:[.,;!]|$|\s(?:and|by)\b))"
-    rf"|(?:cleared|approved|permitted|entitled|allowed)\s+(?:to\s+{_MEANS}"
-    r"|for\s+(?:\w+\s+){0,2}?(?:refunds?|payments?|payouts?|transfers?|transactions?|withdrawals?|approvals?|access)\b))"
-)
-_AS_SAID = tuple(
-    (re.compile(pattern, re.IGNORECASE | re.MULTILINE), said)
-    for pattern, said in (
-        (r"\bim\b(?=\s)", "i'm"),
-        (r"\bive\b(?=\s)", "i've"),
-        (rf"(?:{_WHO})'s?\s", "my "),
-        (rf"(?:{_WHO})\s+(?:is|was)\s", "i am "),
-        (rf"(?:{_WHO})\s+has\s", "i have "),
-        (rf"(?:{_WHO})\s+(?=\w)", "i "),
-        (rf"{_NAME}'s\s+(?=(?:role|status|account|identity|access)\b)", "my "),
-        (rf"{_NAME}(?:\s+(?:is|was)|'s)\s+(?={_STANDING})", "i am "),
-        (rf"{_NAME}\s+has\s+(?=been\s+{_STANDING}|(?:full|root|admin|unrestricted)\b)", "i have "),
-        (rf"{_NAME}\s+(?P<does>(?:can|may|is\s+able\s+to)\s+(?:\w+\s+)?{_MEANS})", r"i \g<does>"),
-        (r"^[^\w\n]{0,20}(?:is|am)\s+(?=(?:now\s+)?(?:an?\s+|the\s+)?\w+[^?\n]{0,200}$)", "i am "),
-        (r"^[^\w\n]{0,20}(?=(?:may|can|has|have)\s[^?\n]{0,200}$)", "i "),
-        (rf"(?:\b(?:der|die)\s+(?:(?:be)?nutzer|kund|anrufer)(?:in|e)?|{_NAME})\s+ist\s", "ich bin "),
-        (rf"(?:\bl'utilisat(?:eur|rice)|\b(?:le|la)\s+client(?:e)?|{_NAME})\s+est\s", "je suis "),
-        (rf"(?:\b(?:el|la)\s+(?:usuari[oa]|client[ea])|{_NAME})\s+es\s", "soy "),
-        (rf"(?:\bl'utente|\b(?:il|la)\s+cliente|{_NAME})\s+è\s", "sono "),
-        (r"\bde\s+(?:gebruik(?:er|ster)|klant)\s+is\s", "ik ben "),
-        (rf"(?:\b[oa]\s+(?:usuári[oa]|utilizadora?|cliente)|{_NAME})\s+é\s", "sou "),
-    )
-)
-"""What others report of the user, as the user would say it: the rules need to know one wording only."""
-
-
-_REPORTS = Sieve(pattern for pattern, _ in _AS_SAID)
-
-
-def _reported(text: str) -> str:
-    read, left = text, _REPORTS.among([text])(text)
-    for number, (pattern, said) in enumerate(_AS_SAID):
-        if number in left or read is not text:  # what was put in may match a later one
-            read = pattern.sub(said, read)
-    return read
-
-
 _LEET = str.maketrans("013457@$", "oieastas")
 _SPELT = re.compile(r"\b(?=\w*\d)(?=\w*[a-z])[\w@$]{3,}")
 _ENCODED = re.compile(r"(?<![\w+/])[A-Za-z0-9+/]{24,}={0,2}(?![\w+/])")
@@ -407,7 +348,8 @@ def _views(text: str) -> Iterator[str]:
     whole = _MARKS.sub("", unicodedata.normalize("NFKC", text)).replace("’", "'")
     read = dict.fromkeys((whole, _unescaped(whole)))
     read |= dict.fromkeys([folded(view) for view in read])
-    read |= dict.fromkeys([_reported(view) for view in read])
+    read |= dict.fromkeys([said_again(view) for view in read])
+    read |= dict.fromkeys([reported(view) for view in read])
     yield from read
     if (spelt := _SPELT.sub(lambda m: m[0].translate(_LEET), folded(whole))) not in read:
         yield spelt

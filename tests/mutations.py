@@ -106,6 +106,12 @@ MUTATIONS = (
         "tests/test_guard.py::test_a_claim_of_power_waits_in_quarantine_with_its_reason[sqlite]",
     ),
     Mutation(
+        "that a claim is read with its subject",
+        "guard.py",
+        (("[said_again(view) for view in read]", "[view for view in read]"),),
+        "tests/test_guard_wordings.py::test_a_claim_is_held_wherever_its_subject_stands",
+    ),
+    Mutation(
         "the owner in a look-up by id",
         "retrieval.py",
         (('items_under(io, reader.root, {"memory_id": memory_id})', 'items_under(io, (), {"memory_id": memory_id})'),),

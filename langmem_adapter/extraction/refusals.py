@@ -5,6 +5,7 @@ Deterministic wording rules, tried on the text as it reads: look-alike letters a
 
 import re
 
+from langmem_adapter.extraction.subjects import reported, said_again
 from langmem_adapter.lookalikes import folded
 from langmem_adapter.needles import Sieve
 
@@ -252,8 +253,10 @@ def refusal(sentence: str) -> str | None:
     read = folded(sentence)
     if any(_luhn(m[0]) for m in _DIGITS.finditer(read)) or any(_iban(m[0]) for m in _IBAN.finditer(read)):
         return "secret"
-    left = (KINDS[n] for n in _SIEVE.among([read])(read))
-    return next((reason for reason, pattern in left if pattern.search(read)), None)
+    views = dict.fromkeys((read, reported(said_again(read))))
+    left = _SIEVE.among(views)
+    found = (KINDS[n] for view in views for n in left(view) if KINDS[n][1].search(view))
+    return next((reason for reason, _ in found), None)
 
 
 SAFETY = ("diet", "diet/allergy")
