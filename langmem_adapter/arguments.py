@@ -47,6 +47,14 @@ def timestamp(value: datetime | str | None, what: str) -> float | None:
     return None if parsed is None else parsed.timestamp()
 
 
+def period(begins: datetime | str | None, ends: datetime | str | None) -> tuple[datetime | None, datetime | None]:
+    """The two ends of a time in which something holds, each as `moment` takes it; it does not end before it begins."""
+    valid_from, valid_to = moment(begins, "valid_from"), moment(ends, "valid_to")
+    if valid_from is not None and valid_to is not None and valid_to < valid_from:
+        raise InvalidInput(f"valid_to is before valid_from, got {valid_from} and {valid_to}: exchange them")
+    return valid_from, valid_to
+
+
 def candidate(**fields: Any) -> Candidate:
     """The candidate with these fields, or InvalidInput for the first that is out of range."""
     try:

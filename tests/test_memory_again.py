@@ -337,6 +337,37 @@ class TestTime:
         ends = {r.value: r.valid_to for r in memory.get_all(user_id="u", status="all")}
         assert ends == {"Rome": day + timedelta(days=12), "Bern": day + timedelta(days=20), "Oslo": None}
 
+    def test_a_fact_does_not_end_before_it_begins(self, memory):
+        begins, ends = "2030-01-01T00:00:00Z", "2020-01-01T00:00:00Z"
+        with pytest.raises(InvalidInput, match="valid_to is before valid_from, got 2030-01-01"):
+            memory.add_fact("The user is in Rome.", user_id="u", source_id="x", valid_from=begins, valid_to=ends)
+        assert active(memory) == []
+
+    def test_nor_does_one_that_an_extractor_dates_so(self, make):
+        """A time that it got wrong is no reason to lose the fact."""
+        day = timedelta(days=1)
+        clock = Clock()
+        kiel = fact("The user was in Kiel.", valid_from=clock.now, valid_to=clock.now - day)
+        memory = make(extractor=Scripted({"I was in Kiel.": [kiel]}), clock=clock)
+        memory.add("I was in Kiel.", user_id="u", session_id="s")
+        assert [(r.valid_from, r.valid_to) for r in memory.get_all(user_id="u")] == [(None, clock.now - day)]
+
+    def test_recall_does_not_ask_when_a_fact_holds_unless_it_is_told_to(self, make):
+        clock = Clock()
+        memory = make(clock=clock)
+        day = timedelta(days=1)
+        memory.add_fact("The user was in Rome.", user_id="u", source_id="x", valid_to=clock.now - day)
+        memory.add_fact("The user will be in Oslo.", user_id="u", source_id="x", valid_from=clock.now + day)
+        memory.add_fact("The user is in Bern.", user_id="u", source_id="x", expires_at=clock.now - day)
+
+        def found(**when) -> set[str]:
+            return {h.record.content for h in memory.search("", user_id="u", **when)}
+
+        assert found() == {"The user was in Rome.", "The user will be in Oslo."}
+        assert found(valid_at=clock.now - 2 * day) == {"The user was in Rome."}
+        assert found(valid_at=clock.now) == set()
+        assert found(valid_at=clock.now + day) == {"The user will be in Oslo."}
+
 
 class TestPeople:
     def test_whoever_speaks_is_recalled_for(self, make):

@@ -98,7 +98,7 @@ class Change:
             created_at=self.now,
             updated_at=self.now,
             confirmed_at=min(source.at, self.now),
-            valid_from=candidate.valid_from or source.at,
+            valid_from=_begins(candidate, source),
             valid_to=candidate.valid_to,
             expires_at=self.expiry(candidate, topic),
             supersedes=tuple(r.memory_id for r in [*replaced, *decision.absorbed]),
@@ -421,6 +421,12 @@ def _operation(
         content=candidate.content if record is None else record.content,
         reason=decision.reason,
     )
+
+
+def _begins(candidate: Candidate, source: Source) -> datetime | None:
+    # What was over before it was told began before, nobody knows when.
+    over = candidate.valid_to is not None and candidate.valid_to <= source.at
+    return candidate.valid_from or (None if over else source.at)
 
 
 def _ended(record: MemoryRecord, by: MemoryRecord) -> datetime | None:

@@ -82,10 +82,16 @@ def _settled(
         kind=_tidy(candidate.kind)[:MAX_FIELD],
         # Of these a wrong one is no reason to lose the fact.
         replaces=said(candidate.replaces or "") or None,
+        valid_from=None if _reversed(candidate) else candidate.valid_from,
         entities=tuple(e for e in map(said, candidate.entities[:MAX_ENTITIES]) if e),
         source_type=kind,
         topic=candidate.topic if candidate.topic in topics else "general",
     )
+
+
+def _reversed(candidate: Candidate) -> bool:
+    begins, ends = candidate.valid_from, candidate.valid_to
+    return begins is not None and ends is not None and ends < begins
 
 
 def _tidy(text: str) -> str:

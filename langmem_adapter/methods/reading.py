@@ -46,8 +46,9 @@ class Reading(Base):
 
         Scopes: by default the user's and the application's, and those whose id is given. `topics` include what lies
         below them ("diet" finds "diet/allergy"). `floor`: the least score. `mode`: "hybrid" words and vectors,
-        "vector", or "text". `as_of`: what was believed then; `valid_at`: what was true then. "" ranks by recency and
-        importance alone.
+        "vector", or "text". `as_of`: what was believed then; `valid_at`: what was true then. Without `valid_at` nobody
+        asks when a fact holds: also one whose `valid_to` has passed, or whose `valid_from` is to come, is found until
+        it expires or is replaced. "" ranks by recency and importance alone.
         """
         if not isinstance(query, str):
             raise InvalidInput(f"query must be a str, got {type(query).__name__}: {query!r:.80}")

@@ -94,6 +94,8 @@ class Teaching(Queue):
         The only way to write `scope="app"` (no `user_id`), read by all users. `value` is what the (topic, slot)
         holds, by which equal facts are recognised (default: the content). Secrets are cut out of every text.
         UnknownTopic for a topic not registered.
+
+        `valid_from`, `valid_to`: when it held, for `search(valid_at=…)`; only `expires_at` takes it out of recall.
         """
         entities = arguments.strings(entities, "entities")
         named = {"slot": slot, "value": value, "kind": kind, "subject": subject, "source_id": source_id}
@@ -114,6 +116,7 @@ class Teaching(Queue):
         kind_of_source = arguments.source_kind(source_type)
         if kind_of_source is None:
             raise InvalidInput("source_type must say what kind of source the fact comes from, got None")
+        since, until = arguments.period(valid_from, valid_to)
         candidate = arguments.candidate(
             content=text,
             topic=topic,
@@ -126,8 +129,8 @@ class Teaching(Queue):
             message_id=turn_id,
             confidence=confidence,
             importance=importance,
-            valid_from=arguments.moment(valid_from, "valid_from"),
-            valid_to=arguments.moment(valid_to, "valid_to"),
+            valid_from=since,
+            valid_to=until,
             expires_at=arguments.moment(expires_at, "expires_at"),
             entities=tuple(self._bare(e, "entities") for e in entities),
             purpose=None if purpose is None else self._bare(purpose, "purpose"),
