@@ -130,6 +130,9 @@ def test_an_open_reader_makes_it_pending_and_loud(tmp_path):
         reader.close()
         assert memory.store.finish_erasure().state == "done"
         assert found_in(tmp_path, forms(SECRET)) == []
+        assert [r.state for r in memory.receipts(user_id="u")] == ["pending"]
+        memory.maintain("u")
+        assert [r.state for r in memory.receipts(user_id="u")] == ["done"]
 
 
 def _impatient(erase_with):

@@ -229,7 +229,8 @@ def verify(connections: Connections, pieces: set[bytes], items: int, wait: float
             _rebuild(connections)
         except StoreError as e:
             return search.report(items, found, False, f"the file could not be rebuilt: {e}")
-        clear = checkpoint(connections, max(give_up, time.monotonic() + wait))
+        # A reader that was there before has had its time; one that came meanwhile gets as much.
+        clear = checkpoint(connections, time.monotonic() + wait if clear else give_up)
         left = search.remains()
     else:
         left = found

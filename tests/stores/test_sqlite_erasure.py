@@ -178,6 +178,19 @@ def test_an_erasure_is_pending_while_a_reader_holds_an_older_state_and_can_be_fi
         assert store.doctor().problems == ()
 
 
+def test_a_reader_is_waited_for_once_also_where_the_file_is_rebuilt(tmp_path: Path) -> None:
+    with SqliteMemoryStore(tmp_path / "memory.db") as store:
+        store.put(OWNER, "k", {"text": SENTINEL * 3})
+        reader = sqlite3.connect(tmp_path / "memory.db", isolation_level=None)
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM memory_items").fetchone()
+        started = time.monotonic()
+        found = store.erase(OWNER, wait=3.0)
+        assert (found.state, found.vacuumed) == ("pending", True)
+        assert time.monotonic() - started < 5.5
+        reader.close()
+
+
 def test_an_erasure_whose_process_died_is_finished_by_rebuilding(tmp_path: Path) -> None:
     with SqliteMemoryStore(tmp_path / "memory.db") as store:
         store.put(OWNER, "k", {"text": SENTINEL})
