@@ -67,16 +67,17 @@ async def forget_source(
     empty receipt; `dry_run` says what would be done. With `extract` the remaining turns are extracted anew, as far as
     their texts were kept.
     """
-    await complete(io, reader, checkpoints)
-    anew = {} if extract is None else await _extracted(io, reader, source_id, rules, extract)
+    if not dry_run:
+        await complete(io, reader, checkpoints)
+    anew = {} if extract is None else await _extracted(io, reader, source_id, rules, extract, dry_run)
     return await retried(io, lambda: _forget_once(io, reader, source_id, rules, checkpoints, dry_run, anew))
 
 
 async def _extracted(
-    io: IO, reader: Reader, source_id: str, rules: Rules, extract: Extract
+    io: IO, reader: Reader, source_id: str, rules: Rules, extract: Extract, dry_run: bool
 ) -> dict[str, tuple[Candidate, ...]]:
     """The candidates, extracted anew, of the turns that said something about what the source spoke of."""
-    places, _ = await _allowed(io, reader)
+    places, _ = await _allowed(io, reader, dry_run=dry_run)
     turns = await _turns(io, reader)
     names = _names(source_id, turns.values())
     asked: dict[str, Turn] = {}
@@ -98,7 +99,7 @@ async def _forget_once(
     dry_run: bool,
     extracted: Mapping[str, Sequence[Candidate]],
 ) -> Receipt:
-    places, versions = await _allowed(io, reader)
+    places, versions = await _allowed(io, reader, dry_run=dry_run)
     turns = await _turns(io, reader)
     names = _names(source_id, turns.values())
     parts: list[Rebuilt] = []
@@ -506,10 +507,11 @@ def _of_records(count: int) -> tuple[Place, ...]:
     )
 
 
-async def _allowed(io: IO, reader: Reader) -> tuple[list[Namespace], dict[Namespace, int]]:
-    """What `guarded` finds; OnHold if nothing may be erased."""
+async def _allowed(io: IO, reader: Reader, *, dry_run: bool = False) -> tuple[list[Namespace], dict[Namespace, int]]:
+    """What `guarded` finds; OnHold if nothing may be erased, unless nothing will be."""
     found, versions, settings = await guarded(io, reader)
-    not_on_hold(settings, reader)
+    if not dry_run:
+        not_on_hold(settings, reader)
     return found, versions
 
 

@@ -426,6 +426,8 @@ class TestHold:
             with pytest.raises(OnHold, match="case 12/2026"):
                 call()
             assert raw(memory) == before
+        would = memory.forget_source("s", user_id="u", dry_run=True, reextract=True)  # nothing would be done
+        assert (would.erased, raw(memory)) == ((one.memory_id,), before)
         assert memory.delete_all(user_id="v") == 0  # another user is not concerned
         memory.hold("u", "case 13/2026")
         memory.lift_hold("u", "case 12/2026")
@@ -531,6 +533,7 @@ class TestForbid:
         memory.add("I'm vegan. I'm allergic to peanuts.", user_id="u", session_id="s1")
         assert len(memory.get_all(user_id="u")) == 2
         memory.forbid(user_id="u", topic="diet")
+        memory.delete_all(user_id="u")  # the wish stays when everything goes
         assert memory.get_all(user_id="u", status="all") == []
         assert memory.add("I'm allergic to soy.", user_id="u", session_id="s2") == []
         assert memory.add_fact("x", user_id="u", topic="diet", source_id="crm").reason == "forbidden"

@@ -632,6 +632,9 @@ def test_what_has_expired_is_found_by_no_read(make):
     assert memory.get(op.memory_id, user_id="u") is not None
     clock.forward(hours=2)
     assert memory.get(op.memory_id, user_id="u") is None
+    assert memory.search("", user_id="u") == memory.get_all(user_id="u") == []
+    stored = memory.get_all(user_id="u", status="all")  # what is still there, for whoever wants it gone
+    assert [r.memory_id for r in stored] == [op.memory_id]
     for read in (memory.why, memory.history):
         with pytest.raises(MemoryNotFound):
             read(op.memory_id, user_id="u")

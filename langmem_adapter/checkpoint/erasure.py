@@ -213,7 +213,7 @@ def verify(
                 conn.execute("VACUUM")
         except StoreError as e:
             return search.report(items, found, False, f"the file could not be rebuilt: {e}")
-        clear = checkpoint(connections, max(give_up, time.monotonic() + wait))
+        clear = checkpoint(connections, time.monotonic() + wait if clear else give_up)
         legible = search.remains()
     reason = ""
     if not clear:

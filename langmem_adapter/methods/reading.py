@@ -90,7 +90,10 @@ class Reading(Base):
         topic: str | None = None,
         app_name: str = "default",
     ) -> list[MemoryRecord]:
-        """All of the user's memories of this status in the order they were learnt; expired ones only with "all"."""
+        """All of the user's memories of this status in the order they were learnt.
+
+        "all": everything that is stored, of any status, with what has expired and is not erased yet.
+        """
         now = self._rules.clock()
         if status not in (*STATUSES, "all"):
             raise InvalidInput(f"status must be one of {', '.join(STATUSES)} or 'all', got {status!r}")
