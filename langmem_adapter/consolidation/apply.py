@@ -333,7 +333,7 @@ def _in_time(applied: Applied, candidate: Candidate, known: Iterable[MemoryRecor
     if new.valid_from is None or not change.exclusive(new):
         return applied
     written = {r.memory_id for r in applied.records}
-    mates = [r for r in known if _slot_of(r) == _slot_of(new) and _held(r)]
+    mates = [r for r in known if stands_on(r) == stands_on(new) and _held(r)]
     begun = {r.valid_from for r in mates}
     # Whose end is no other's beginning ended by itself: somebody said until when.
     replaced = [r for r in mates if r.memory_id not in written and r.status == "superseded" and r.valid_to in begun]
@@ -353,8 +353,9 @@ def _covers(record: MemoryRecord, at: datetime) -> bool:
     return (record.valid_from is None or record.valid_from <= at) and (record.valid_to is None or at < record.valid_to)
 
 
-def _slot_of(record: MemoryRecord) -> tuple[str, str, str]:
-    return record.topic, record.slot, record.subject
+def stands_on(fact: MemoryRecord | Candidate) -> tuple[str, str, str]:
+    """What two facts share that are about the same: on an exclusive topic one of them is believed."""
+    return fact.topic, fact.slot, fact.subject
 
 
 def _filed(

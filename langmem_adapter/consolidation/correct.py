@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from langgraph.store.base import GetOp
 
 from langmem_adapter.consolidation import neighbours
-from langmem_adapter.consolidation.apply import Applied, Change, apply
+from langmem_adapter.consolidation.apply import Applied, Change, apply, stands_on
 from langmem_adapter.consolidation.decide import Decision, same_fact
 from langmem_adapter.consolidation.rules import Rules, counter, outdated, owner_of, record_put, spaces, turn_put
 from langmem_adapter.errors import InvalidInput, MemoryNotFound
@@ -72,7 +72,7 @@ def corrected(decision: Decision, candidate: Candidate, turn: Turn, rules: Rules
 
 def corrected_to(record: MemoryRecord, content: str) -> Candidate:
     """The fact that a record becomes with a person's new words."""
-    slot, value = _place(record, content)
+    slot, value = _slot_and_value(record, content)
     return Candidate(
         content=content,
         topic=record.topic,
@@ -100,11 +100,10 @@ def decided(record: MemoryRecord, candidate: Candidate, linked: Mapping[str, Mem
     against = [r for r in linked.values() if r.status == "contested" and r.memory_id != record.memory_id]
     same = [c for c in against if same_fact(c, candidate)]
     won = [record] if incumbent is not record else []
-    place = (candidate.topic, candidate.slot, candidate.subject)
     there = [
         r
         for r in linked.values()
-        if r.status == "active" and (r.topic, r.slot, r.subject) == place and r.memory_id != incumbent.memory_id
+        if r.status == "active" and stands_on(r) == stands_on(candidate) and r.memory_id != incumbent.memory_id
     ]
     return Decision(
         "UPDATE",
@@ -116,7 +115,7 @@ def decided(record: MemoryRecord, candidate: Candidate, linked: Mapping[str, Mem
     )
 
 
-def _place(record: MemoryRecord, content: str) -> tuple[str, str]:
+def _slot_and_value(record: MemoryRecord, content: str) -> tuple[str, str]:
     """The slot and the value of a record in new words.
 
     Words of its slot that are not said any more give way to those in their place, so that it is not taken for what it

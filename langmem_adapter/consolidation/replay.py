@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from langmem_adapter.consolidation.apply import Applied, Change, fresh_id, supports
+from langmem_adapter.consolidation.apply import Applied, Change, fresh_id, stands_on, supports
 from langmem_adapter.consolidation.correct import corrected, corrected_to, decided
 from langmem_adapter.consolidation.rules import SEQS_A_TURN, Rules, consolidated, owner_of
 from langmem_adapter.consolidation.undo import Names, Undone, undo, unlink
@@ -412,20 +412,15 @@ def _correct(turn: Turn, candidate: Candidate, played: _Played, rules: Rules, ch
         if (incumbent := linked.get(record.contests or "")) is not None:  # others contest it too
             linked |= {i: played.known[i] for i in incumbent.contested_by if i in played.known}
         if candidate.content == candidate.excerpt:  # its words were not erased
-            place = corrected_to(record, candidate.content)
-            candidate = candidate.change(slot=place.slot, value=place.value)
+            moved = corrected_to(record, candidate.content)
+            candidate = candidate.change(slot=moved.slot, value=moved.value)
         if candidate.slot != record.slot and _exclusive(candidate, rules):
             linked |= {i: r for i, r in played.known.items() if (r.topic, r.slot) == (candidate.topic, candidate.slot)}
         return corrected(decided(record, candidate, linked), candidate, turn, rules, change)
     # What was corrected never was; the person's word stands all the same, on whatever is there.
     if rules.topics.get(candidate.topic).exclusive is False:
         return consolidated(candidate.change(slot=""), turn, played.known, rules, change, None)
-    there = [
-        r
-        for r in played.known.values()
-        if (r.topic, r.slot, r.subject) == (candidate.topic, candidate.slot, candidate.subject)
-        and r.is_active(change.now)
-    ]
+    there = [r for r in played.known.values() if stands_on(r) == stands_on(candidate) and r.is_active(change.now)]
     incumbent = max(there, key=lambda r: r.seq, default=None)
     if incumbent is None:
         return consolidated(candidate, turn, played.known, rules, change, None)

@@ -6,7 +6,7 @@ Used when a message is edited and when a source is forgotten; what "goes" means 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from langmem_adapter.consolidation.apply import Change, Key, key, succession, supports
+from langmem_adapter.consolidation.apply import Change, Key, key, stands_on, succession, supports
 from langmem_adapter.records import HistoryEntry, MemoryRecord, Source
 
 
@@ -121,9 +121,7 @@ def _holder(record: MemoryRecord, view: Mapping[str, MemoryRecord]) -> MemoryRec
     held = [
         r
         for r in view.values()
-        if r.status == "active"
-        and r.memory_id != record.memory_id
-        and (r.topic, r.slot, r.subject) == (record.topic, record.slot, record.subject)
+        if r.status == "active" and r.memory_id != record.memory_id and stands_on(r) == stands_on(record)
     ]
     return max(held, key=lambda r: r.seq, default=None)
 
