@@ -158,12 +158,18 @@ def test_what_live_items_say_too_does_not_count_as_left_over(tmp_path: Path) -> 
         assert store.get(OTHER, "k") is not None
 
 
+def reading(tmp_path: Path) -> sqlite3.Connection:
+    """A connection that reads the state of now, and holds it until it is closed."""
+    reader = sqlite3.connect(tmp_path / "memory.db", isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM memory_items").fetchone()
+    return reader
+
+
 def test_an_erasure_is_pending_while_a_reader_holds_an_older_state_and_can_be_finished(tmp_path: Path) -> None:
     with SqliteMemoryStore(tmp_path / "memory.db") as store:
         store.put(OWNER, "k", {"text": SENTINEL * 3})
-        reader = sqlite3.connect(tmp_path / "memory.db", isolation_level=None)
-        reader.execute("BEGIN")
-        reader.execute("SELECT count(*) FROM memory_items").fetchone()
+        reader = reading(tmp_path)
         started = time.monotonic()
         found = store.erase(OWNER, wait=0.3)
         assert time.monotonic() - started < 5
@@ -181,9 +187,7 @@ def test_an_erasure_is_pending_while_a_reader_holds_an_older_state_and_can_be_fi
 def test_a_reader_is_waited_for_once_also_where_the_file_is_rebuilt(tmp_path: Path) -> None:
     with SqliteMemoryStore(tmp_path / "memory.db") as store:
         store.put(OWNER, "k", {"text": SENTINEL * 3})
-        reader = sqlite3.connect(tmp_path / "memory.db", isolation_level=None)
-        reader.execute("BEGIN")
-        reader.execute("SELECT count(*) FROM memory_items").fetchone()
+        reader = reading(tmp_path)
         started = time.monotonic()
         found = store.erase(OWNER, wait=3.0)
         assert (found.state, found.vacuumed) == ("pending", True)
@@ -194,9 +198,7 @@ def test_a_reader_is_waited_for_once_also_where_the_file_is_rebuilt(tmp_path: Pa
 def test_an_erasure_whose_process_died_is_finished_by_rebuilding(tmp_path: Path) -> None:
     with SqliteMemoryStore(tmp_path / "memory.db") as store:
         store.put(OWNER, "k", {"text": SENTINEL})
-        reader = sqlite3.connect(tmp_path / "memory.db", isolation_level=None)
-        reader.execute("BEGIN")
-        reader.execute("SELECT count(*) FROM memory_items").fetchone()
+        reader = reading(tmp_path)
         assert store.erase(OWNER, wait=0).state == "pending"
         reader.close()
     with SqliteMemoryStore(tmp_path / "memory.db") as again:
@@ -210,9 +212,7 @@ def test_an_erasure_whose_process_died_is_finished_by_rebuilding(tmp_path: Path)
 def test_another_erasure_does_not_call_a_dead_ones_done(tmp_path: Path) -> None:
     with SqliteMemoryStore(tmp_path / "memory.db") as store:
         store.put(OWNER, "k", {"text": SENTINEL})
-        reader = sqlite3.connect(tmp_path / "memory.db", isolation_level=None)
-        reader.execute("BEGIN")
-        reader.execute("SELECT count(*) FROM memory_items").fetchone()
+        reader = reading(tmp_path)
         assert store.erase(OWNER, wait=0).state == "pending"
         reader.close()
     with SqliteMemoryStore(tmp_path / "memory.db") as again:
@@ -226,9 +226,7 @@ def test_two_stores_on_one_file_leave_each_others_erasures_alone(tmp_path: Path)
     with SqliteMemoryStore(tmp_path / "memory.db") as one, SqliteMemoryStore(tmp_path / "memory.db") as two:
         one.put(OWNER, "k", {"text": SENTINEL})
         two.put(OTHER, "k", {"text": "a sentence about somebody else"})
-        reader = sqlite3.connect(tmp_path / "memory.db", isolation_level=None)
-        reader.execute("BEGIN")
-        reader.execute("SELECT count(*) FROM memory_items").fetchone()
+        reader = reading(tmp_path)
         assert [one.erase(OWNER, wait=0).state, two.erase(OTHER, wait=0).state] == ["pending", "pending"]
         reader.close()
         assert "finish_erasure" in one.doctor().problems[0]
